@@ -23,16 +23,16 @@ import (
 	"github.com/millwright-go/millwright/cmd/millwright-manager/internal/trial"
 )
 
-// witness is a proxy of the server that remembers the requests.
-type witness struct {
+// recorder is a proxy of the server that records requests.
+type recorder struct {
 	kubeconfig string
 	mu         sync.Mutex
-	seen       map[string][]string // paths by method
+	paths      map[string][]string // by method
 }
 
-func newWitness(t *testing.T) *witness {
+func newRecorder(t *testing.T) *recorder {
 	t.Helper()
-	w := &witness{seen: map[string][]string{}, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	r := &recorder{paths: map[string][]string{}, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	to, err := url.Parse(server.Config.Host)
 	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(to)
@@ -40,9 +40,9 @@ func newWitness(t *testing.T) *witness {
 	proxy.Transport, err = rest.TransportFor(server.Config)
 	require.NoError(t, err)
 	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
-		w.mu.Lock()
-		w.seen[in.Method] = append(w.seen[in.Method], in.URL.Path)
-		w.mu.Unlock()
+		r.mu.Lock()
+		r.paths[in.Method] = append(r.paths[in.Method], in.URL.Path)
+		r.mu.Unlock()
 		proxy.ServeHTTP(out, in)
 	}))
 	t.Cleanup(func() {
@@ -53,24 +53,24 @@ func newWitness(t *testing.T) *witness {
 	c.Clusters["c"] = &clientcmdapi.Cluster{Server: front.URL}
 	c.Contexts["c"] = &clientcmdapi.Context{Cluster: "c"}
 	c.CurrentContext = "c"
-	require.NoError(t, clientcmd.WriteToFile(*c, w.kubeconfig))
-	return w
+	require.NoError(t, clientcmd.WriteToFile(*c, r.kubeconfig))
+	return r
 }
 
-// writes returns the paths that were written to.
-func (w *witness) writes() (paths []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for method, seen := range w.seen {
+// writes returns the paths of requests that change something.
+func (r *recorder) writes() (paths []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for method, of := range r.paths {
 		if method != http.MethodGet {
-			paths = append(paths, seen...)
+			paths = append(paths, of...)
 		}
 	}
 	return paths
 }
 
-// observed reports whether the log says what would be done about a deployment.
-func (p *process) observed(w *world, deployment string) bool {
+// reported reports whether the log says what would be done about a deployment.
+func (p *process) reported(w *fixture, deployment string) bool {
 	for line := range strings.Lines(p.out.String()) {
 		if strings.Contains(line, "not done in a dry run") && strings.Contains(line, `"object":"`+w.namespace+"/"+deployment+`"`) {
 			return true
@@ -79,18 +79,17 @@ func (p *process) observed(w *world, deployment string) bool {
 	return false
 }
 
-// TestDryRun: with --dry-run the manager reads a fleet that needs many changes, and logs what it
-// would do. It writes nothing to the server, including the lease and events, and makes or deletes
-// no VM.
+// TestDryRun: with --dry-run the manager logs the changes that a fleet needs. It writes nothing to the
+// server, not even a lease or events, and creates and deletes no VM.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.create(trial.Class(w.namespace, "small", "s", "x")...)
 	w.create(trial.Class(w.namespace, "large", "l", "x")...)
 	w.create(trial.Deployment(w.namespace, "web", "small", 2))
-	acting := w.manage()
+	first := w.manage()
 	w.eventually("two machines", w.settled("web", 2))
-	require.Equal(t, app.StatusDone, acting.stop(t))
+	require.Equal(t, app.StatusDone, first.stop(t))
 	w.patch("web", `{"spec":{"replicas":4,"template":{"spec":{"class":{"name":"large"}}}}}`)
 	w.create(trial.Deployment(w.namespace, "new", "small", 3), &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "odd"}, // of a class that does not exist
@@ -98,11 +97,11 @@ func TestDryRun(t *testing.T) {
 	})
 	before, vms := w.objects(), w.vms()
 
-	seen := newWitness(t)
+	proxy := newRecorder(t)
 	metrics := address(t)
-	p := w.manage("--dry-run", "--kubeconfig="+seen.kubeconfig, "--metrics-bind-address="+metrics)
-	w.eventually("both deployments to be decided about", func() bool {
-		return p.observed(w, "web") && p.observed(w, "new") && strings.Contains(p.out.String(), w.namespace+"/odd")
+	p := w.manage("--dry-run", "--kubeconfig="+proxy.kubeconfig, "--metrics-bind-address="+metrics)
+	w.eventually("log entries about both deployments and the machine", func() bool {
+		return p.reported(w, "web") && p.reported(w, "new") && strings.Contains(p.out.String(), w.namespace+"/odd")
 	})
 	resp, err := http.Get("http://" + metrics + "/metrics")
 	require.NoError(t, err)
@@ -110,13 +109,13 @@ func TestDryRun(t *testing.T) {
 	require.NoError(t, errors.Join(err, resp.Body.Close()))
 	require.Regexp(t, `millwright_dry_run_total\{kind="deployment",reason="[A-Za-z]+"\} [1-9]`, string(body))
 	require.Equal(t, app.StatusDone, p.stop(t))
-	require.Empty(t, seen.writes())
+	require.Empty(t, proxy.writes())
 	require.Equal(t, before, w.objects())
 	require.Equal(t, vms, w.vms())
 
-	// The witness records what is written without --dry-run.
-	q := w.manage("--kubeconfig=" + seen.kubeconfig)
+	// Without --dry-run the recorder sees writes.
+	q := w.manage("--kubeconfig=" + proxy.kubeconfig)
 	w.eventually("the rollout to end", w.settled("web", 4))
-	require.NotEmpty(t, seen.writes())
+	require.NotEmpty(t, proxy.writes())
 	require.Equal(t, app.StatusDone, q.stop(t))
 }

@@ -19,21 +19,21 @@ import (
 	"github.com/millwright-go/millwright/cmd/millwright-manager/internal/trial"
 )
 
-// patience limits any wait, also on a slow and busy machine.
+// patience limits any wait. The computer may be slow and busy.
 const patience = 5 * time.Minute
 
-// TestTakeover: of two processes one acts. When it is killed, the other one acts once its lease is
-// over. When it is stopped, the other one acts at once.
+// TestTakeover: one of two processes is the leader. If it is killed, the other one becomes the leader
+// when the lease has expired; if it is stopped, at once.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.create(trial.Class(w.namespace, "small", "s", "x")...)
 	w.create(trial.Deployment(w.namespace, "web", "small", 1))
-	brief := []string{"--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=300ms"}
-	first := w.manage(brief...)
+	short := []string{"--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=300ms"}
+	first := w.manage(short...)
 	w.eventually("a leader", func() bool { return w.leader() != "" })
 	killed := w.leader()
-	second := w.manage(brief...)
+	second := w.manage(short...)
 	w.eventually("a machine", w.settled("web", 1))
 	require.Equal(t, killed, w.leader())
 	require.NoError(t, first.Process.Kill())
@@ -42,9 +42,9 @@ func TestTakeover(t *testing.T) {
 	w.eventually("the other to lead", func() bool { return w.leader() != killed })
 	w.eventually("two machines", w.settled("web", 2))
 
-	// Its lease would be its own for an hour.
 	require.Equal(t, app.StatusDone, second.stop(t))
-	require.Empty(t, w.leader(), "the lease is given up")
+	require.Empty(t, w.leader(), "the lease must be released")
+	// These leases last an hour, so the fourth process can lead only if the third releases its lease.
 	long := []string{"--leader-elect-lease-duration=1h", "--leader-elect-renew-deadline=50m", "--leader-elect-retry-period=300ms"}
 	third := w.manage(long...)
 	w.eventually("the third to lead", func() bool { return w.leader() != "" })
@@ -59,10 +59,10 @@ func TestTakeover(t *testing.T) {
 	w.eventually("one machine", w.settled("web", 1))
 }
 
-// TestLostLease: a process that loses the lease ends, and says so.
+// TestLostLease: a process that loses its lease ends with an error.
 func TestLostLease(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	brief := []string{"--leader-elect-lease-duration=10s", "--leader-elect-renew-deadline=8s", "--leader-elect-retry-period=200ms"}
 	p := w.manage(brief...)
 	w.eventually("a leader", func() bool { return w.leader() != "" })
@@ -76,11 +76,11 @@ func TestLostLease(t *testing.T) {
 	require.Equal(t, app.StatusDone, other.stop(t))
 }
 
-// TestNamespaceIsDeleted: somebody deletes the namespace of a fleet, and the lease is in it. The fleet
-// goes to its end, also when the manager changes meanwhile, and the namespace after it.
+// TestNamespaceIsDeleted: if the namespace of a fleet is deleted, with the lease, the manager still
+// deletes the fleet, also if another manager takes over meanwhile. Then the namespace is gone.
 func TestNamespaceIsDeleted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	brief := []string{"--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=300ms"}
 	first := w.manage(brief...)
 	w.eventually("a leader", func() bool { return w.leader() != "" })
@@ -89,19 +89,19 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	w.create(trial.Class(w.namespace, "small", "s", "x")...)
 	w.create(trial.Deployment(w.namespace, "web", "small", 3))
 	w.eventually("three machines", w.settled("web", 3))
-	w.eventually("the lease to be kept", w.leaseKept)
+	w.eventually("a lease with a finalizer", w.leaseKept)
 	slow := append([]string{"--simulated-delete=2s", "--workers=1"}, brief...)
 	second := w.manage(slow...)
 	require.Equal(t, app.StatusDone, first.stop(t))
 	w.eventually("the second to lead", func() bool { return w.leader() != "" && w.leader() != leader })
-	require.True(t, w.leaseKept(), "nobody leads, and the fleet is there")
+	require.True(t, w.leaseKept(), "a lease without a leader must stay while there is a fleet")
 
 	require.NoError(t, w.core.CoreV1().Namespaces().Delete(t.Context(), w.namespace, metav1.DeleteOptions{}))
-	w.eventually("a VM to go", func() bool { return len(w.vms()) < 3 })
+	w.eventually("the deletion of a VM", func() bool { return len(w.vms()) < 3 })
 	require.Equal(t, app.StatusDone, second.stop(t))
-	require.NotEmpty(t, w.vms(), "all VMs are gone before the manager changes")
+	require.NotEmpty(t, w.vms(), "the test is too slow: all VMs are gone before the third manager takes over")
 	third := w.manage(brief...)
-	w.eventually("the VMs to go", func() bool {
+	w.eventually("the deletion of all VMs", func() bool {
 		select {
 		case <-third.ended:
 			require.Fail(t, "the manager ended before the fleet")
@@ -109,36 +109,36 @@ func TestNamespaceIsDeleted(t *testing.T) {
 		}
 		return len(w.vms()) == 0
 	})
-	w.eventually("the namespace to go", func() bool {
+	w.eventually("the deletion of the namespace", func() bool {
 		_, err := w.core.CoreV1().Namespaces().Get(t.Context(), w.namespace, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
 }
 
-// TestLeaseWithoutAFleet: a lease is kept no longer than its fleet, so it holds up no deletion of an
-// empty namespace.
+// TestLeaseWithoutAFleet: the lease keeps its finalizer only as long as there is a fleet. So it does not
+// delay the deletion of an empty namespace.
 func TestLeaseWithoutAFleet(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	class := trial.Class(w.namespace, "small", "s", "x")
 	web := trial.Deployment(w.namespace, "web", "small", 1)
 	w.create(append(class, web)...)
 	w.manage()
 	w.eventually("a machine", w.settled("web", 1))
-	w.eventually("the lease to be kept", w.leaseKept)
+	w.eventually("a lease with a finalizer", w.leaseKept)
 	for _, o := range append(class, web) {
 		require.NoError(t, w.client.Delete(t.Context(), o))
 	}
-	w.eventually("the lease to be free", func() bool { return !w.leaseKept() })
+	w.eventually("a lease without a finalizer", func() bool { return !w.leaseKept() })
 	require.Empty(t, w.vms())
 	require.NotEmpty(t, w.leader())
 }
 
-// TestShutdownInRollout: a process that is stopped in a rollout cancels the calls under way, waits
-// for them and does no more, and the next one goes on. No log at any level holds user data or a token.
+// TestShutdownInRollout: a process that is stopped in a rollout cancels running calls, waits for them,
+// and ends. The next process continues. No log at any level has user data or a token.
 func TestShutdownInRollout(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	const secret = "a-secret-of-user-data"
 	w.create(trial.Class(w.namespace, "small", "s", secret+" <<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>")...)
 	w.create(trial.Class(w.namespace, "large", "l", secret+" <<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>")...)
@@ -159,10 +159,10 @@ func TestShutdownInRollout(t *testing.T) {
 	})
 	require.Equal(t, app.StatusDone, first.stop(t))
 	require.Empty(t, w.leader())
-	require.False(t, w.settled("web", 5)(), "the rollout has ended before")
+	require.False(t, w.settled("web", 5)(), "the test is too slow: the rollout has ended already")
 	second := run()
 	w.eventually("the rollout to end", w.settled("web", 5))
-	w.eventually("the old VMs to go", func() bool {
+	w.eventually("the deletion of the old VMs", func() bool {
 		vms := w.vms()
 		return len(vms) == 5 && !slices.ContainsFunc(vms, func(n string) bool { return slices.Contains(old, n) })
 	})
@@ -172,7 +172,7 @@ func TestShutdownInRollout(t *testing.T) {
 	for _, p := range all {
 		log := p.out.String() + p.errs.String()
 		require.Contains(t, log, `"level":"DEBUG"`)
-		require.Contains(t, log, w.vms()[0][:4], "it is about machines")
+		require.Contains(t, log, w.vms()[0][:4], "the log has no names of machines")
 		for _, part := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))[:24]} {
 			require.NotContains(t, log, part)
 		}
@@ -180,10 +180,10 @@ func TestShutdownInRollout(t *testing.T) {
 	}
 }
 
-// TestPages: health, readiness and metrics answer; profiles only if asked for.
+// TestPages: health, readiness and metrics are served by default, profiles only with their setting.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.create(trial.Class(w.namespace, "small", "s", "x")...)
 	w.create(trial.Deployment(w.namespace, "web", "small", 1))
 	health, metrics, pprof := address(t), address(t), address(t)

@@ -1,10 +1,9 @@
-// Millwright-manager manages machine objects of Kubernetes with a simulated provider. It is for
-// trials. A provider has a command of its own, which differs from this one in its driver only (see
-// package app).
+// Millwright-manager manages machine objects of Kubernetes with a simulated provider. It is for trials
+// only. A provider's own command differs from this one only in its driver: see package app.
 //
 //	millwright-manager --kubeconfig=FILE --namespace=machines --simulated-dir=DIR
 //
-// --help lists the settings; the exit status is that of package app.
+// --help lists the settings. Package app documents the exit status.
 package main
 
 import (

@@ -38,7 +38,7 @@ import (
 // server is the API server of all tests here.
 var server *lab.Lab
 
-// asManager is a variable that makes this test program the command.
+// asManager is the environment variable that makes this test program run as the command.
 const asManager = "TEST_AS_MANAGER"
 
 func TestMain(m *testing.M) {
@@ -53,41 +53,41 @@ func TestMain(m *testing.M) {
 	}, "--controllers=gc,namespace"))
 }
 
-// process is a command that runs.
+// process is a running command.
 type process struct {
 	*exec.Cmd
-	out, errs *text
+	out, errs *output
 	ended     chan struct{}
-	status    int // once it has ended; -1: killed
+	status    int // valid after ended is closed; -1: killed
 }
 
-// text is what a process writes.
-type text struct {
+// output collects what a process writes.
+type output struct {
 	mu      sync.Mutex
-	written bytes.Buffer // not embedded: it would be filled past the lock
+	written bytes.Buffer // not embedded, because its ReadFrom would bypass the lock
 }
 
 // Write implements io.Writer.
-func (w *text) Write(b []byte) (int, error) {
+func (w *output) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.written.Write(b)
 }
 
 // String returns all that was written so far.
-func (w *text) String() string {
+func (w *output) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.written.String()
 }
 
-// start starts the command with nothing in its environment but env. It is
-// killed at the end of the test.
+// start starts the command, with env and little else in its environment. It is killed at the end of the
+// test.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	p := &process{Cmd: exec.Command(self, args...), out: &text{}, errs: &text{}, ended: make(chan struct{})}
+	p := &process{Cmd: exec.Command(self, args...), out: &output{}, errs: &output{}, ended: make(chan struct{})}
 	p.Env = append([]string{asManager + "=1", "PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=1"}, env...)
 	p.Stdout, p.Stderr = p.out, p.errs
 	require.NoError(t, p.Start())
@@ -110,7 +110,7 @@ func start(t *testing.T, env []string, args ...string) *process {
 
 func tail(s string) string { return s[max(0, len(s)-6000):] }
 
-// end waits for the end, and returns the status.
+// end waits for the end of the process, and returns the exit status.
 func (p *process) end(t *testing.T) int {
 	t.Helper()
 	select {
@@ -122,7 +122,7 @@ func (p *process) end(t *testing.T) int {
 	}
 }
 
-// stop ends it as a node ends a pod.
+// stop sends SIGTERM, as a kubelet does, and returns the exit status.
 func (p *process) stop(t *testing.T) int {
 	t.Helper()
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
@@ -141,8 +141,8 @@ func (p *process) logged(t *testing.T, message string) (entries []map[string]any
 	return entries
 }
 
-// world is the namespace of one test.
-type world struct {
+// fixture is the namespace of one test, with its VMs.
+type fixture struct {
 	*testing.T
 	namespace string
 	dir       string // of the VMs
@@ -150,59 +150,61 @@ type world struct {
 	core      kubernetes.Interface
 }
 
-var worlds atomic.Int64
+var fixtures atomic.Int64
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{T: t, namespace: fmt.Sprintf("w%d", worlds.Add(1)), dir: t.TempDir()}
+	w := &fixture{T: t, namespace: fmt.Sprintf("w%d", fixtures.Add(1)), dir: t.TempDir()}
 	var err error
 	w.core, err = kubernetes.NewForConfig(server.Config)
 	require.NoError(t, err)
 	_, err = w.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	types := runtime.NewScheme() // the common one must not change while it is used
+	types := runtime.NewScheme() // not the global scheme, which other tests use at the same time
 	require.NoError(t, errors.Join(corev1.AddToScheme(types), v1alpha1.AddToScheme(types), poolsv1alpha1.AddToScheme(types)))
 	w.client, err = client.New(server.Config, client.Options{Scheme: types})
 	require.NoError(t, err)
 	return w
 }
 
-func (w *world) create(objects ...client.Object) {
+func (w *fixture) create(objects ...client.Object) {
 	w.Helper()
 	for _, o := range objects {
 		require.NoError(w, w.client.Create(w.Context(), o))
 	}
 }
 
-// kubeconfig is the administrator's.
+// kubeconfig returns the path of the administrator's kubeconfig.
 func kubeconfig() string { return filepath.Join(server.Dir, "admin.kubeconfig") }
 
-// args returns flags for the test's namespace, and more.
-func (w *world) args(more ...string) []string {
+// args returns flags for the test's namespace and VMs, followed by more.
+func (w *fixture) args(more ...string) []string {
 	return append([]string{
 		"--kubeconfig=" + kubeconfig(), "--namespace=" + w.namespace, "--simulated-dir=" + w.dir, "--metrics-bind-address=", "--health-bind-address=",
 		"--simulated-create=50ms", "--simulated-boot=200ms", "--simulated-delete=50ms",
 	}, more...)
 }
 
-// manage starts the command for the test's namespace.
-func (w *world) manage(more ...string) *process {
+// manage starts the command with args(more...).
+func (w *fixture) manage(more ...string) *process {
 	w.Helper()
 	return start(w.T, nil, w.args(more...)...)
 }
 
-func (w *world) eventually(what string, holds func() bool) {
+func (w *fixture) eventually(what string, holds func() bool) {
 	w.Helper()
 	within(w.T, patience, what, holds)
 }
 
+// within waits until holds returns true, no longer than limit.
 func within(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
-	require.True(t, lab.Await(limit, holds), "waited in vain for %s", what)
+	require.True(t, lab.Await(limit, holds), "not within the limit: %s", what)
 }
 
-// settled reports whether all machines of a deployment are new and available.
-func (w *world) settled(name string, replicas int32) func() bool {
+// settled returns a function that reports whether a deployment has this many machines, all updated and
+// available.
+func (w *fixture) settled(name string, replicas int32) func() bool {
 	return func() bool {
 		d := &v1alpha1.MachineDeployment{}
 		require.NoError(w, w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, d))
@@ -211,14 +213,14 @@ func (w *world) settled(name string, replicas int32) func() bool {
 	}
 }
 
-func (w *world) patch(name, patch string) {
+func (w *fixture) patch(name, patch string) {
 	w.Helper()
 	d := trial.Deployment(w.namespace, name, "", 0)
 	require.NoError(w, w.client.Patch(w.Context(), d, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
-// objects returns all of the test's, as they are stored.
-func (w *world) objects() (texts []string) {
+// objects returns all objects of the test as JSON.
+func (w *fixture) objects() (texts []string) {
 	w.Helper()
 	for _, list := range []client.ObjectList{
 		&v1alpha1.MachineList{}, &v1alpha1.MachineSetList{}, &v1alpha1.MachineDeploymentList{}, &v1alpha1.MachineClassList{}, &corev1.SecretList{},
@@ -232,7 +234,7 @@ func (w *world) objects() (texts []string) {
 }
 
 // vms returns the names of the VMs of the test.
-func (w *world) vms() (names []string) {
+func (w *fixture) vms() (names []string) {
 	w.Helper()
 	entries, err := os.ReadDir(filepath.Join(w.dir, w.namespace))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -244,8 +246,8 @@ func (w *world) vms() (names []string) {
 	return names
 }
 
-// leader returns the holder of the lease, or nothing.
-func (w *world) leader() string {
+// leader returns the holder of the lease, or "".
+func (w *fixture) leader() string {
 	w.Helper()
 	lease, err := w.core.CoordinationV1().Leases(w.namespace).Get(w.Context(), "millwright-manager", metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
@@ -254,14 +256,14 @@ func (w *world) leader() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// leaseKept reports whether the lease stays when its namespace is deleted.
-func (w *world) leaseKept() bool {
+// leaseKept reports whether the lease has a finalizer, so that it stays when its namespace is deleted.
+func (w *fixture) leaseKept() bool {
 	w.Helper()
 	lease, err := w.core.CoordinationV1().Leases(w.namespace).Get(w.Context(), "millwright-manager", metav1.GetOptions{})
 	return err == nil && slices.Contains(lease.Finalizers, controllers.LeaseFinalizer)
 }
 
-// address returns a free one on loopback.
+// address returns a free address on loopback.
 func address(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,10 +12,10 @@ import (
 	"github.com/millwright-go/millwright/cmd/millwright-manager/internal/trial"
 )
 
-// TestPools: the command reconciles pools unless it is told not to. Then it does not ask for them.
+// TestPools: the command reconciles pools. With --no-pools it does not even read them.
 func TestPools(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.create(trial.Class(w.namespace, "small", "s", "x")...)
 	p := trial.Pool(w.namespace, "batch", "small", 2)
 	w.create(p)
@@ -32,28 +32,28 @@ func TestPools(t *testing.T) {
 
 	require.NoError(t, w.client.Patch(t.Context(), p, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":3}}`))))
 	w.create(trial.Deployment(w.namespace, "web", "small", 1))
-	seen := newWitness(t)
-	m = w.manage("--no-pools", "--kubeconfig="+seen.kubeconfig)
-	w.eventually("the machine beside it", w.settled("web", 1))
+	proxy := newRecorder(t)
+	m = w.manage("--no-pools", "--kubeconfig="+proxy.kubeconfig)
+	w.eventually("the machine of the deployment", w.settled("web", 1))
 	require.False(t, running(3)())
 	require.Equal(t, false, m.logged(t, "starting")[0]["pools"])
 	require.Equal(t, app.StatusDone, m.stop(t))
-	for _, path := range seen.reads() {
+	for _, path := range proxy.reads() {
 		require.NotContains(t, path, poolsv1alpha1.GroupVersion.Group)
 	}
 
-	m = w.manage("--pool-poll=1s", "--kubeconfig="+seen.kubeconfig)
+	m = w.manage("--pool-poll=1s", "--kubeconfig="+proxy.kubeconfig)
 	w.eventually("three machines", running(3))
 	require.NoError(t, w.client.Delete(t.Context(), p))
-	w.eventually("the pool to go", func() bool {
+	w.eventually("the end of the pool", func() bool {
 		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
 	})
 	require.Equal(t, app.StatusDone, m.stop(t))
 }
 
-// reads returns the paths that were read from.
-func (w *witness) reads() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append([]string(nil), w.seen["GET"]...)
+// reads returns the paths of reads.
+func (r *recorder) reads() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.paths["GET"]...)
 }

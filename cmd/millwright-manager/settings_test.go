@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/cmd/millwright-manager/app"
 )
 
-// TestSources: the command takes its settings from a file, from variables and
-// from flags, and the latter win.
+// TestSources: the command takes its settings from a file, from variables, which override the file, and
+// from flags, which override both.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "settings.yaml")
@@ -30,16 +30,16 @@ func TestSources(t *testing.T) {
 			env := append([]string{"MILLWRIGHT_CONFIG=" + file, "MILLWRIGHT_KUBECONFIG=" + kubeconfig()}, c.env...)
 			p := start(t, env, c.args...)
 			within(t, patience, "the start", func() bool { return len(p.logged(t, "starting")) == 1 })
-			told := p.logged(t, "starting")[0]
-			require.Equal(t, c.namespace, told["namespace"])
-			require.Equal(t, c.lease, told["lease"])
+			entry := p.logged(t, "starting")[0]
+			require.Equal(t, c.namespace, entry["namespace"])
+			require.Equal(t, c.lease, entry["lease"])
 			require.Equal(t, app.StatusDone, p.stop(t))
 		})
 	}
 }
 
-// TestMisconfiguration: the command ends at once with one line on standard error
-// and a status.
+// TestMisconfiguration: invalid settings end the command at once, with one line on standard error and
+// StatusSettings.
 func TestMisconfiguration(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -60,8 +60,8 @@ func TestMisconfiguration(t *testing.T) {
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()
-			free := []string{"MILLWRIGHT_METRICS_BIND_ADDRESS=127.0.0.1:0", "MILLWRIGHT_HEALTH_BIND_ADDRESS=127.0.0.1:0"}
-			p := start(t, append(free, c.env...), c.args...)
+			anyPort := []string{"MILLWRIGHT_METRICS_BIND_ADDRESS=127.0.0.1:0", "MILLWRIGHT_HEALTH_BIND_ADDRESS=127.0.0.1:0"}
+			p := start(t, append(anyPort, c.env...), c.args...)
 			require.Equal(t, app.StatusSettings, p.end(t))
 			name := filepath.Base(p.Path)
 			require.Equal(t, name+": "+c.want+"\n", p.errs.String())

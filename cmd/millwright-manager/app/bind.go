@@ -21,7 +21,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// rules are the policies that the settings control.
+// rules are the policies that settings change.
 type rules struct {
 	machine    *machine.Policy
 	set        *machineset.Policy
@@ -38,7 +38,7 @@ func defaultRules() *rules {
 	}
 }
 
-// named returns the policies by the names that the tags use.
+// named returns a policy by its name in the tags of settings, or nil.
 func (r *rules) named(name string) any {
 	switch name {
 	case "machine":
@@ -57,28 +57,29 @@ func (r *rules) named(name string) any {
 	return nil
 }
 
-// fields returns the fields that a setting's tag names.
+// fields returns the fields of policies that a setting's tag names, such as "machine.CreationTimeout,
+// safety.NodeAge".
 func (r *rules) fields(tag string) ([]reflect.Value, error) {
 	var found []reflect.Value
 	for path := range strings.SplitSeq(tag, ",") {
 		name, rest, _ := strings.Cut(path, ".")
-		at := reflect.ValueOf(r.named(name))
+		value := reflect.ValueOf(r.named(name))
 		for field := range strings.SplitSeq(rest, ".") {
-			if at = reflect.Indirect(at); at.Kind() != reflect.Struct {
-				at = reflect.Value{}
+			if value = reflect.Indirect(value); value.Kind() != reflect.Struct {
+				value = reflect.Value{}
 				break
 			}
-			at = at.FieldByName(field)
+			value = value.FieldByName(field)
 		}
-		if !at.IsValid() || !at.CanSet() {
+		if !value.IsValid() || !value.CanSet() {
 			return nil, fmt.Errorf("there is no policy %s", path)
 		}
-		found = append(found, at)
+		found = append(found, value)
 	}
 	return found, nil
 }
 
-// fillDefaults gives settings without a default of their own that of the policies.
+// fillDefaults sets the defaults of settings that declare none: the values in the policies.
 func (r *rules) fillDefaults(flags []*kong.Flag) error {
 	for _, flag := range flags {
 		tag := flag.Tag.Get("policy")
@@ -89,25 +90,25 @@ func (r *rules) fillDefaults(flags []*kong.Flag) error {
 		if err != nil {
 			return err
 		}
-		flag.HasDefault, flag.Default = true, written(fields[0].Interface())
+		flag.HasDefault, flag.Default = true, flagText(fields[0].Interface())
 	}
 	return nil
 }
 
-// written returns a value as a flag would have it.
-func written(value any) string {
+// flagText returns a value in the syntax of a flag.
+func flagText(value any) string {
 	switch v := value.(type) {
 	case []string:
 		return strings.Join(v, ",")
 	case time.Duration:
-		return short(v)
+		return shortDuration(v)
 	default:
 		return fmt.Sprint(v)
 	}
 }
 
-// short returns a duration without its zero parts: 2h, not 2h0m0s.
-func short(d time.Duration) string {
+// shortDuration returns a duration without its zero parts: 2h, not 2h0m0s.
+func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
@@ -118,9 +119,9 @@ func short(d time.Duration) string {
 	return text
 }
 
-// apply sets the policies to the values that were read. A setting of 0 means off, as it did before
-// object.Off was its name in a policy. A policy refuses it for what can't be off. A setting whose
-// default is 0 in the library is a number like others.
+// apply sets the fields of the policies to the values of the settings. A setting of 0 means off, which is
+// object.Off in a policy, where 0 means the default. Validate refuses it where a field can't be off.
+// Fields whose default is 0 in the library get the value as it is.
 func (r *rules) apply(flags []*kong.Flag) error {
 	library := &rules{
 		machine: machine.DefaultPolicy(), set: machineset.DefaultPolicy(), deployment: deployment.DefaultPolicy(),
@@ -154,8 +155,7 @@ func (r *rules) apply(flags []*kong.Flag) error {
 	return nil
 }
 
-// check returns an error about the first policy that can't work, with the setting that it comes
-// from.
+// check returns the error of the first invalid policy. It names the setting instead of the field.
 func (r *rules) check(flags []*kong.Flag) error {
 	for _, policy := range []struct {
 		name     string
@@ -171,7 +171,7 @@ func (r *rules) check(flags []*kong.Flag) error {
 	return nil
 }
 
-// asSetting names the setting of a policy's field.
+// asSetting turns an error about a policy's field into one about the setting of that field.
 func asSetting(flags []*kong.Flag, policy string, err error) error {
 	var bad *object.FieldError
 	if !errors.As(err, &bad) {
@@ -185,7 +185,8 @@ func asSetting(flags []*kong.Flag, policy string, err error) error {
 	return &problemOf{setting: name, problem: problem}
 }
 
-// settingOf returns the setting of a field of a policy, or the field if it has none.
+// settingOf returns the name of the setting for a field of a policy, or the field's name if there is
+// none.
 func settingOf(flags []*kong.Flag, policy, field string) string {
 	want := policy + "." + strings.TrimPrefix(field, "policy.")
 	for _, flag := range flags {

@@ -11,13 +11,13 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// kinds are the kinds that Kinds can hold, in the order in which a lease names them.
+// kinds are the valid values of the setting kinds, in their order in the name of a lease.
 var kinds = []string{
 	string(manager.KindMachine), string(manager.KindSet), string(manager.KindDeployment), string(manager.KindClass), string(manager.KindSecret),
 	string(manager.KindPool),
 }
 
-// check returns an error about the first setting that can't work, by itself or with others.
+// check returns an error about the first setting that is invalid, or contradicts others.
 func (s *settings) check() error {
 	for _, check := range []func() *problemOf{s.checkServers, s.checkParts, s.checkElection, s.checkAddresses, s.checkSizes} {
 		if problem := check(); problem != nil {
@@ -49,14 +49,14 @@ func (s *settings) checkParts() *problemOf {
 		return bad("shard", "%q is no INDEX/OF with 0 <= INDEX < OF, such as 0/3", s.Shard)
 	}
 	for _, lease := range s.OtherManagers {
-		namespace, name, two := strings.Cut(lease, "/")
+		namespace, name, qualified := strings.Cut(lease, "/")
 		switch {
 		case lease == "none" && len(s.OtherManagers) > 1:
 			return bad("other-managers", "none stands alone")
 		case lease == "none":
-		case two && (namespace == "" || name == "" || strings.Contains(name, "/")), lease == "":
+		case qualified && (namespace == "" || name == "" || strings.Contains(name, "/")), lease == "":
 			return bad("other-managers", "%q is no [NAMESPACE/]LEASE", lease)
-		case !two && s.Namespace == "":
+		case !qualified && s.Namespace == "":
 			return bad("other-managers", "%q needs a namespace: NAMESPACE/LEASE", lease)
 		}
 	}
@@ -79,14 +79,14 @@ func (s *settings) checkElection() *problemOf {
 	return nil
 }
 
-// bound is an address where something is served.
-type bound struct{ setting, address string }
+// boundAddress is an address where the program serves something, and its setting.
+type boundAddress struct{ setting, address string }
 
-// addresses returns those that are set.
-func (s *settings) addresses() []bound {
-	return slices.DeleteFunc([]bound{
+// addresses returns the addresses that are set.
+func (s *settings) addresses() []boundAddress {
+	return slices.DeleteFunc([]boundAddress{
 		{"metrics-bind-address", s.MetricsBindAddress}, {"health-bind-address", s.HealthBindAddress}, {"pprof-bind-address", s.PprofBindAddress},
-	}, func(b bound) bool { return b.address == "" })
+	}, func(b boundAddress) bool { return b.address == "" })
 }
 
 func (s *settings) checkAddresses() *problemOf {
@@ -128,7 +128,7 @@ func (s *settings) checkSizes() *problemOf {
 	return nil
 }
 
-// shard returns the requested part of the objects.
+// shard parses the setting shard. The zero Shard means all objects.
 func (s *settings) shard() (controllers.Shard, error) {
 	if s.Shard == "" {
 		return controllers.Shard{}, nil
@@ -152,10 +152,10 @@ func (s *settings) otherManagers() []controllers.Lease {
 	}
 	leases := []controllers.Lease{}
 	for _, lease := range s.OtherManagers {
-		namespace, name, two := strings.Cut(lease, "/")
+		namespace, name, qualified := strings.Cut(lease, "/")
 		switch {
 		case lease == "none":
-		case two:
+		case qualified:
 			leases = append(leases, controllers.Lease{Namespace: namespace, Name: name})
 		default:
 			leases = append(leases, controllers.Lease{Namespace: s.Namespace, Name: lease})
@@ -164,7 +164,7 @@ func (s *settings) otherManagers() []controllers.Lease {
 	return leases
 }
 
-// lease returns the name of this manager's lease. Managers of different parts hold different
+// lease returns the name of this manager's lease. Managers of different kinds or shards have different
 // leases.
 func (s *settings) lease() string {
 	if s.LeaderElectResourceName != "" {

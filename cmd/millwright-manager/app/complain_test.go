@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestComplaints: a setting that can't work ends the program with one line that names the setting,
-// where it comes from, and what is wrong.
-func TestComplaints(t *testing.T) {
+// TestInvalidSettings: the error about an invalid setting names the setting, the source of its value, and
+// the problem.
+func TestInvalidSettings(t *testing.T) {
 	dir := t.TempDir()
 	file := dir + "/settings.yaml"
 	for _, c := range []struct {
@@ -95,11 +95,11 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-// TestComplaintsOfOthers: of a missing file, of a provider's setting, and of nothing.
-func TestComplaintsOfOthers(t *testing.T) {
+// TestOtherErrors: errors about a missing file and a provider's setting, and the status of others.
+func TestOtherErrors(t *testing.T) {
 	_, err := sources{args: []string{"--config=missing.yaml"}}.read("", nil)
 	require.EqualError(t, err, "config (from a flag): open missing.yaml: no such file or directory")
-	_, err = sources{}.read("", &own{})
+	_, err = sources{}.read("", &providerSettings{})
 	require.EqualError(t, err, "region: is needed")
 	require.Equal(t, StatusDone, Status(nil))
 	require.Equal(t, StatusFailed, Status(os.ErrClosed))

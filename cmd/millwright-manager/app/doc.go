@@ -1,6 +1,5 @@
-// Package app makes a program of a driver: a manager of machines on Kubernetes
-// with its settings, leader election, metrics, health checks and logs. The
-// whole main of a provider is
+// Package app turns a driver into a program: a manager of machines on Kubernetes, with settings, leader
+// election, metrics, health checks and logs. This is the whole main function of a provider:
 //
 //	func main() { app.Exit(app.Run(context.Background(), myDriver)) }
 //
@@ -8,26 +7,25 @@
 //
 // Each setting is a flag (--machine-drain-timeout=1h), an environment variable
 // (MILLWRIGHT_MACHINE_DRAIN_TIMEOUT=1h) and a key of the YAML file that the setting config names
-// (machine-drain-timeout: 1h). A flag wins over a variable, a variable over the file, the file over
-// the default. docs/reference/settings.md and --help list them all. Settings that users of
-// machine-controller-manager know have its names.
+// (machine-drain-timeout: 1h). Flags override variables, and variables override the file.
+// docs/reference/settings.md and --help list all settings. Settings that machine-controller-manager has,
+// too, have the same names.
 //
-// A setting that can't work, or an unknown key in the file, ends the program before it contacts any
-// server.
+// An invalid setting, or an unknown key in the file, ends the program before it contacts any server.
 //
 // # Exit status
 //
-//	0  ended as asked for, by SIGTERM or SIGINT: what was under way has ended,
-//	   and the lease is free for a successor; also after --help and --version
-//	1  failed: the lease was lost, or what was under way took longer than
-//	   shutdown-timeout to end
-//	2  the settings can't work, or an address of theirs can't be bound; one line
-//	   on standard error says which and why
+//	0  ended by SIGTERM or SIGINT: running operations have finished, and the
+//	   lease was released; also after --help and --version
+//	1  failed: for example the lease was lost, or running operations took
+//	   longer than shutdown-timeout to finish
+//	2  the settings are invalid, or an address can't be bound; one line on
+//	   standard error says which setting and why
 //
 // A second signal ends the program at once.
 //
 // # Logs
 //
-// Errors are written to standard error, all else to standard output. That includes what the
-// libraries for Kubernetes log. No level logs a secret.
+// Errors are written to standard error, all else to standard output, also what the Kubernetes libraries
+// log. No level logs a secret.
 package app

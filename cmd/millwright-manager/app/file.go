@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// file holds the settings of a file. It implements kong.Resolver.
+// file has the settings of the file that the setting config names. It implements kong.Resolver.
 type file struct {
-	name   string // or empty
-	values map[string]string
+	name   string            // empty: there is no file
+	values map[string]string // by setting, in the syntax of flags
 }
 
-// read reads the file. A key that is no setting, or whose value is invalid, is an error.
+// read reads the file. It returns an error if a key is no setting, or a value is no plain value or list.
 func (f *file) read(flags []*kong.Flag) error {
 	if f.name == "" {
 		return nil
@@ -32,16 +32,16 @@ func (f *file) read(flags []*kong.Flag) error {
 	if err := yaml.UnmarshalStrict(text, &read, useNumber); err != nil {
 		return bad("config", "%s is no YAML file of settings: %s", f.name, oneLine(err))
 	}
-	known := map[string]bool{}
+	allowed := map[string]bool{}
 	for _, flag := range flags {
-		known[flag.Name] = flag.Name != "config" && flag.Name != "help" && flag.Name != "version"
+		allowed[flag.Name] = flag.Name != "config" && flag.Name != "help" && flag.Name != "version"
 	}
 	f.values = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(read)) {
-		if !known[name] {
+		if !allowed[name] {
 			return &problemOf{setting: name, source: f.name, problem: "there is no such setting of a file"}
 		}
-		value, err := spelled(read[name])
+		value, err := flagSyntax(read[name])
 		if err != nil {
 			return &problemOf{setting: name, source: f.name, problem: err.Error()}
 		}
@@ -55,10 +55,10 @@ func useNumber(d *json.Decoder) *json.Decoder {
 	return d
 }
 
-// spelled returns a value as a flag would have it.
-func spelled(value any) (string, error) {
-	list, several := value.([]any)
-	if !several {
+// flagSyntax returns a value of the file in the syntax of a flag.
+func flagSyntax(value any) (string, error) {
+	list, isList := value.([]any)
+	if !isList {
 		return plain(value)
 	}
 	parts := make([]string, len(list))
@@ -72,6 +72,7 @@ func spelled(value any) (string, error) {
 	return strings.Join(parts, ","), nil
 }
 
+// plain returns the text of a value that is neither a list nor an object.
 func plain(value any) (string, error) {
 	switch v := value.(type) {
 	case string:
@@ -87,7 +88,8 @@ func plain(value any) (string, error) {
 // Validate implements kong.Resolver. The file was checked when it was read.
 func (f *file) Validate(*kong.Application) error { return nil }
 
-// Resolve implements kong.Resolver. An environment variable wins.
+// Resolve implements kong.Resolver. It returns nothing if there is an environment variable, because that
+// overrides the file.
 func (f *file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Tag.Envs {
 		if _, set := os.LookupEnv(name); set {

@@ -11,11 +11,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// newLog returns the log of the program: errors to one writer, the rest to the
-// other.
+// newLog returns the log of the program. Errors are written to errs, all else to out.
 func (s *settings) newLog(out, errs io.Writer) *slog.Logger {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(s.LogLevel)) // one of the four
+	_ = level.UnmarshalText([]byte(s.LogLevel)) // the parser has checked it
 	o := &slog.HandlerOptions{Level: level}
 	if s.LogFormat == "text" {
 		return slog.New(split{rest: slog.NewTextHandler(out, o), errors: slog.NewTextHandler(errs, o)})
@@ -23,15 +22,15 @@ func (s *settings) newLog(out, errs io.Writer) *slog.Logger {
 	return slog.New(split{rest: slog.NewJSONHandler(out, o), errors: slog.NewJSONHandler(errs, o)})
 }
 
-// adopt makes the libraries for Kubernetes log to a log. It affects the whole process. What they
-// log at debug level stays below that of request bodies.
-func adopt(log *slog.Logger) {
+// setLibraryLog makes the Kubernetes libraries of this process write to log. Even at debug level they
+// don't log the bodies of requests.
+func setLibraryLog(log *slog.Logger) {
 	handler := shutdownHandler{log.Handler()}
 	klog.SetSlogLogger(slog.New(handler))
 	ctrl.SetLogger(logr.FromSlogHandler(handler))
 }
 
-// split is a log handler that writes errors elsewhere.
+// split is a log handler with a separate handler for errors.
 type split struct{ rest, errors slog.Handler }
 
 // Enabled implements slog.Handler.
@@ -55,13 +54,13 @@ func (s split) WithGroup(name string) slog.Handler {
 	return split{rest: s.rest.WithGroup(name), errors: s.errors.WithGroup(name)}
 }
 
-// shutdownHandler logs at debug level two errors that the libraries log in an orderly shutdown: that
-// the lease was lost, which was released, and that requests were canceled.
+// shutdownHandler logs two errors at debug level, because libraries log them in an orderly shutdown,
+// too: that the lease was lost (it was released), and that requests were canceled.
 type shutdownHandler struct{ slog.Handler }
 
 // Handle implements slog.Handler.
 func (h shutdownHandler) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level == slog.LevelError && ends(r) {
+	if r.Level == slog.LevelError && isShutdownError(r) {
 		if !h.Enabled(ctx, slog.LevelDebug) {
 			return nil
 		}
@@ -70,8 +69,8 @@ func (h shutdownHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// ends reports whether an error says only that the manager ends.
-func ends(r slog.Record) (yes bool) {
+// isShutdownError reports whether a record is one of the errors of an orderly shutdown.
+func isShutdownError(r slog.Record) (yes bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		if err, is := a.Value.Any().(error); is {
 			lost := r.Message == "error received after stop sequence was engaged" && err.Error() == "leader election lost"

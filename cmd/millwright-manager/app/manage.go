@@ -25,27 +25,27 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// manage runs the manager that the settings describe.
+// manage runs a manager with the settings that were read.
 func (r *reading) manage(ctx context.Context, p *Program, log *slog.Logger) error {
 	s := &r.settings
 	clusters, err := s.connect(log)
 	if err != nil {
 		return r.sourced(err)
 	}
-	if err := s.bindable(); err != nil {
+	if err := s.checkBindable(); err != nil {
 		return r.sourced(err)
 	}
-	adopt(log)
+	setLibraryLog(log)
 	mgr, err := ctrl.NewManager(clusters.Control, s.managerOptions(log))
 	if err != nil {
-		return r.sourced(explained(err))
+		return r.sourced(asLeaseSetting(err))
 	}
 	d, err := p.Driver(clusters)
 	if err != nil {
 		return err
 	}
 	if runner, ok := driver.As[runner](d); ok {
-		if err := mgr.Add(alongside{runner}); err != nil {
+		if err := mgr.Add(background{runner}); err != nil {
 			return err
 		}
 	}
@@ -68,17 +68,17 @@ func (r *reading) manage(ctx context.Context, p *Program, log *slog.Logger) erro
 	return nil
 }
 
-// explained adds the setting that caused the error of a manager's constructor.
-func explained(err error) error {
+// asLeaseSetting turns the error that the lease's namespace is unknown into one about the setting.
+func asLeaseSetting(err error) error {
 	if strings.Contains(err.Error(), "leader election namespace") {
 		return bad("leader-elect-resource-namespace", "is needed outside of a cluster where namespace is not set")
 	}
 	return err
 }
 
-// bindable returns an error about the first address where nothing can be served, before anything
-// else is begun.
-func (s *settings) bindable() error {
+// checkBindable returns an error about the first address that can't be bound. It is called before
+// anything is started, so that the error names the setting.
+func (s *settings) checkBindable() error {
 	for _, at := range s.addresses() {
 		l, err := net.Listen("tcp", at.address)
 		if err != nil {
@@ -91,14 +91,15 @@ func (s *settings) bindable() error {
 	return nil
 }
 
+// elects reports whether the manager takes part in leader election.
 func (s *settings) elects() bool { return s.LeaderElect && !s.DryRun }
 
-// leaseNamespace is where the lease is. Empty: where the pod is.
+// leaseNamespace returns the namespace of the lease. Empty means that of the pod.
 func (s *settings) leaseNamespace() string {
 	return cmp.Or(s.LeaderElectResourceNamespace, s.Namespace)
 }
 
-// connect reads how the clusters are reached. It makes no call.
+// connect reads the configs of the clusters. It makes no call to them.
 func (s *settings) connect(log *slog.Logger) (Clusters, error) {
 	c := Clusters{Log: log, DryRun: s.DryRun}
 	var err error
@@ -119,6 +120,7 @@ func (s *settings) connect(log *slog.Logger) (Clusters, error) {
 	return c, nil
 }
 
+// access reads a kubeconfig. An empty path means the service account of the pod.
 func access(setting, path string) (*rest.Config, error) {
 	if path == "" {
 		config, err := rest.InClusterConfig()
@@ -134,6 +136,7 @@ func access(setting, path string) (*rest.Config, error) {
 	return config, nil
 }
 
+// limit sets the client-side rate limit. A negative QPS means none.
 func (s *settings) limit(c *rest.Config) {
 	c.QPS, c.Burst = -1, 0
 	if s.KubeAPIQPS > 0 {
@@ -153,6 +156,7 @@ func (s *settings) managerOptions(log *slog.Logger) ctrl.Options {
 	}
 }
 
+// orOff returns an address for controller-runtime, where "0" means that nothing is served.
 func orOff(address string) string {
 	if address == "" {
 		return "0"
@@ -160,6 +164,7 @@ func orOff(address string) string {
 	return address
 }
 
+// options returns the options of the controllers.
 func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (controllers.Options, error) {
 	s := &r.settings
 	machines, pools := s.limited(d)
@@ -179,7 +184,7 @@ func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (contro
 	if pools == nil && slices.Contains(o.Kinds, manager.KindPool) {
 		return o, bad("kinds", "pool is not reconciled: the driver makes no groups, or pools is false")
 	}
-	o.Shard, _ = s.shard() // checked
+	o.Shard, _ = s.shard() // check has found no error
 	o.TokenGroups = s.BootstrapTokenAuthExtraGroups
 	if c.Target != nil {
 		if _, err := bootstrap.New(bootstrap.Options{Config: c.Target, Groups: o.TokenGroups}); err != nil {
@@ -189,9 +194,9 @@ func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (contro
 	return o, nil
 }
 
-// limited is a driver within its limits, which it shares with the driver of
-// pools that it may be too; that one is nil if it is none, or none is wanted.
-// The time of a call counts from its start, not from that of the wait for it.
+// limited returns the driver with the configured limits, and the same as a pool driver. The pool driver
+// is nil if d is none, or the setting pools is false. Both share the limits. The timeout of a call begins
+// when the limits let it begin.
 func (s *settings) limited(d driver.Driver) (driver.Driver, pooldriver.Driver) {
 	limits := driver.Limits{Concurrency: s.DriverConcurrency, Burst: s.DriverBurst, Now: time.Now, After: time.After}
 	if s.DriverQPS > 0 {
@@ -206,23 +211,22 @@ func (s *settings) limited(d driver.Driver) (driver.Driver, pooldriver.Driver) {
 	return machines, pooldriver.Intercept(pools, limit, deadline)
 }
 
-// runner is a driver that has work of its own to do.
+// runner is a driver with background work.
 type runner interface {
 	Run(ctx context.Context) error
 }
 
-// alongside runs a driver's own work in a manager, also while another process leads. It implements
-// ctrlmanager.Runnable and ctrlmanager.LeaderElectionRunnable of controller-runtime.
-type alongside struct{ runner }
+// background runs a driver's background work in a manager, also while another process is the leader.
+type background struct{ runner }
 
-var _ ctrlmanager.LeaderElectionRunnable = alongside{}
+var _ ctrlmanager.LeaderElectionRunnable = background{}
 
 // NeedLeaderElection implements ctrlmanager.LeaderElectionRunnable.
-func (a alongside) NeedLeaderElection() bool { return false }
+func (b background) NeedLeaderElection() bool { return false }
 
 // Start implements ctrlmanager.Runnable.
-func (a alongside) Start(ctx context.Context) error {
-	if err := a.Run(ctx); err != nil && ctx.Err() == nil {
+func (b background) Start(ctx context.Context) error {
+	if err := b.Run(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the driver ended: %w", err)
 	}
 	return nil

@@ -29,15 +29,16 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-func given(t *testing.T, args ...string) *reading {
+// readArgs returns the settings that a program with these flags reads.
+func readArgs(t *testing.T, args ...string) *reading {
 	t.Helper()
 	r, err := sources{args: args}.read("", nil)
 	require.NoError(t, err)
 	return r
 }
 
-// TestLeases: managers of different parts hold different leases. Those of the same part hold the
-// same one, for any order of its kinds.
+// TestLeases: managers have the same lease if they have the same shard and the same kinds, in any order.
+// Otherwise they have different leases.
 func TestLeases(t *testing.T) {
 	type part struct {
 		kinds string
@@ -67,20 +68,20 @@ func TestLeases(t *testing.T) {
 		require.Equal(t, partA == partB, a.lease() == b.lease(), "%s and %s", a.lease(), b.lease())
 		require.Regexp(t, `^millwright-manager[a-z0-9-]*$`, a.lease())
 	})
-	require.Equal(t, "mine", given(t, "--leader-elect-resource-name=mine", "--shard=0/2").settings.lease())
-	require.Equal(t, "millwright-manager-machine-set-1-of-3", given(t, "--kinds=set,machine", "--shard=1/3").settings.lease())
+	require.Equal(t, "mine", readArgs(t, "--leader-elect-resource-name=mine", "--shard=0/2").settings.lease())
+	require.Equal(t, "millwright-manager-machine-set-1-of-3", readArgs(t, "--kinds=set,machine", "--shard=1/3").settings.lease())
 }
 
 func TestOtherManagers(t *testing.T) {
-	require.Nil(t, given(t, "--namespace=x").settings.otherManagers(), "the usual ones")
-	require.Equal(t, []controllers.Lease{}, given(t, "--other-managers=none").settings.otherManagers())
+	require.Nil(t, readArgs(t, "--namespace=x").settings.otherManagers(), "nil means the default")
+	require.Equal(t, []controllers.Lease{}, readArgs(t, "--other-managers=none").settings.otherManagers())
 	require.Equal(t, []controllers.Lease{{Namespace: "x", Name: "a"}, {Namespace: "y", Name: "b"}},
-		given(t, "--namespace=x", "--other-managers=a,y/b").settings.otherManagers())
+		readArgs(t, "--namespace=x", "--other-managers=a,y/b").settings.otherManagers())
 }
 
-// TestOptions: settings reach the options that they are about.
+// TestOptions: settings set the options of the controllers and of the manager.
 func TestOptions(t *testing.T) {
-	r := given(t, "--namespace=x", "--kinds=machine,set", "--shard=1/3", "--max-drains=4", "--workers=5", "--resync=7m", "--settle=3ms", "--driver-timeout=3m", "--driver-grace=4s",
+	r := readArgs(t, "--namespace=x", "--kinds=machine,set", "--shard=1/3", "--max-drains=4", "--workers=5", "--resync=7m", "--settle=3ms", "--driver-timeout=3m", "--driver-grace=4s",
 		"--no-target", "--dry-run", "--other-managers=y/b", "--machine-health-timeout=42s", "--leader-elect-lease-duration=60s",
 		"--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=5s", "--shutdown-timeout=9s", "--metrics-bind-address=", "--health-bind-address=:1", "--pprof-bind-address=:2")
 	log := slog.New(slog.DiscardHandler)
@@ -98,36 +99,36 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, 42*time.Second, o.MachinePolicy.HealthTimeout)
 
 	m := r.settings.managerOptions(log)
-	require.False(t, m.LeaderElection, "none is elected in a dry run")
+	require.False(t, m.LeaderElection, "a dry run needs no leader")
 	require.Equal(t, []any{"0", ":1", ":2"}, []any{m.Metrics.BindAddress, m.HealthProbeBindAddress, m.PprofBindAddress})
 	require.Equal(t, []time.Duration{time.Minute, 50 * time.Second, 5 * time.Second, 9 * time.Second},
 		[]time.Duration{*m.LeaseDuration, *m.RenewDeadline, *m.RetryPeriod, *m.GracefulShutdownTimeout})
 	require.Equal(t, "x", m.LeaderElectionNamespace)
-	require.Equal(t, "y", given(t, "--namespace=x", "--leader-elect-resource-namespace=y").settings.managerOptions(log).LeaderElectionNamespace)
+	require.Equal(t, "y", readArgs(t, "--namespace=x", "--leader-elect-resource-namespace=y").settings.managerOptions(log).LeaderElectionNamespace)
 
-	m = given(t).settings.managerOptions(log)
+	m = readArgs(t).settings.managerOptions(log)
 	require.True(t, m.LeaderElection)
 	require.True(t, m.LeaderElectionReleaseOnCancel)
 	require.Equal(t, "0", m.PprofBindAddress)
 	for _, address := range []string{m.Metrics.BindAddress, m.HealthProbeBindAddress} {
-		require.True(t, strings.HasPrefix(address, "127.0.0.1:"), "%s is reached from elsewhere", address)
+		require.True(t, strings.HasPrefix(address, "127.0.0.1:"), "%s can be reached from other computers", address)
 	}
-	require.False(t, given(t, "--no-leader-elect").settings.managerOptions(log).LeaderElection)
+	require.False(t, readArgs(t, "--no-leader-elect").settings.managerOptions(log).LeaderElection)
 }
 
-// TestTokens: only groups of bootstrap tokens that a server accepts are allowed.
+// TestTokens: groups of bootstrap tokens that a server would refuse are an error.
 func TestTokens(t *testing.T) {
 	target := Clusters{Target: &rest.Config{Host: "https://there"}}
-	o, err := given(t, "--bootstrap-token-auth-extra-groups=system:bootstrappers:fleet").options(driver.Unimplemented{}, target, nil)
+	o, err := readArgs(t, "--bootstrap-token-auth-extra-groups=system:bootstrappers:fleet").options(driver.Unimplemented{}, target, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"system:bootstrappers:fleet"}, o.TokenGroups)
-	r := given(t, "--bootstrap-token-auth-extra-groups=admins")
+	r := readArgs(t, "--bootstrap-token-auth-extra-groups=admins")
 	_, err = r.options(driver.Unimplemented{}, target, nil)
 	require.ErrorContains(t, r.sourced(err), `bootstrap-token-auth-extra-groups (from a flag): group "admins"`)
 	require.ErrorIs(t, err, ErrSettings)
 }
 
-// kubeconfig writes one for a server.
+// kubeconfig writes a kubeconfig for a server, and returns its path.
 func kubeconfig(t *testing.T, server string) string {
 	t.Helper()
 	c := clientcmdapi.NewConfig()
@@ -142,7 +143,7 @@ func kubeconfig(t *testing.T, server string) string {
 func TestConnect(t *testing.T) {
 	here, there := kubeconfig(t, "https://here"), kubeconfig(t, "https://there")
 	connect := func(args ...string) Clusters {
-		c, err := given(t, args...).settings.connect(nil)
+		c, err := readArgs(t, args...).settings.connect(nil)
 		require.NoError(t, err)
 		return c
 	}
@@ -157,20 +158,20 @@ func TestConnect(t *testing.T) {
 		"kubeconfig":        {"--kubeconfig=missing"},
 		"target-kubeconfig": {"--kubeconfig=" + here, "--target-kubeconfig=missing"},
 	} {
-		r := given(t, args...)
+		r := readArgs(t, args...)
 		_, err := r.settings.connect(nil)
 		require.EqualError(t, r.sourced(err), setting+" (from a flag): stat missing: no such file or directory")
 	}
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	_, err := given(t).settings.connect(nil)
+	_, err := readArgs(t).settings.connect(nil)
 	require.ErrorContains(t, err, "kubeconfig: is needed outside of a cluster")
 	require.ErrorIs(t, err, ErrSettings)
 }
 
-// slow is a driver whose calls take a second, and that counts them.
+// slow is a driver whose calls take a second. It records how many calls run at a time.
 type slow struct {
 	driver.Unimplemented
-	now, most atomic.Int64
+	now, most atomic.Int64 // running calls
 	left      atomic.Int64 // nanoseconds from a call's start to its deadline
 }
 
@@ -188,7 +189,7 @@ func (s *slow) CreateMachine(ctx context.Context, _ *driver.CreateMachineRequest
 	}
 }
 
-// TestDriverLimits: the limits hold, and a call's time does not run while it waits for its turn.
+// TestDriverLimits: the limits hold, and the timeout of a call begins after the wait for its turn.
 func TestDriverLimits(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -203,7 +204,7 @@ func TestDriverLimits(t *testing.T) {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &slow{}
-				d, _ := given(t, append(c.args, "--driver-timeout=90s")...).settings.limited(s)
+				d, _ := readArgs(t, append(c.args, "--driver-timeout=90s")...).settings.limited(s)
 				began, ended := time.Now(), make(chan error)
 				for range 6 {
 					go func() {
@@ -222,11 +223,11 @@ func TestDriverLimits(t *testing.T) {
 	}
 }
 
-// TestLog: errors are written elsewhere than the rest, in the format and from the level that are
-// set. That includes those of the libraries for Kubernetes.
+// TestLog: errors and other messages have different writers. The level and the format are as set, also
+// for the Kubernetes libraries.
 func TestLog(t *testing.T) {
 	var out, errs bytes.Buffer
-	log := given(t, "--log-level=info").settings.newLog(&out, &errs).With("a", 1).WithGroup("g")
+	log := readArgs(t, "--log-level=info").settings.newLog(&out, &errs).With("a", 1).WithGroup("g")
 	log.Debug("no")
 	log.Info("yes", "b", 2)
 	log.Error("bad")
@@ -238,9 +239,9 @@ func TestLog(t *testing.T) {
 
 	out.Reset()
 	errs.Reset()
-	log = given(t, "--log-level=debug", "--log-format=text").settings.newLog(&out, &errs)
+	log = readArgs(t, "--log-level=debug", "--log-format=text").settings.newLog(&out, &errs)
 	before := klog.Background()
-	adopt(log)
+	setLibraryLog(log)
 	defer klog.SetLogger(before)
 	log.Debug("fine")
 	klog.Info("from klog")
@@ -253,7 +254,7 @@ func TestLog(t *testing.T) {
 	require.NotContains(t, errs.String(), "from klog")
 }
 
-// TestNoDriver: a program without a driver says so.
+// TestNoDriver: a program without a driver fails.
 func TestNoDriver(t *testing.T) {
 	args := os.Args
 	defer func() { os.Args = args }()
@@ -261,11 +262,11 @@ func TestNoDriver(t *testing.T) {
 	require.EqualError(t, Run(t.Context(), nil), "there is no driver")
 }
 
-// TestCalm: a lease that was released at the end is no error, nor is a request without an answer at
-// that time. A lease that was lost is an error, and so is all else.
-func TestCalm(t *testing.T) {
+// TestShutdownErrors: the errors of an orderly shutdown are logged at debug level: the released lease,
+// and canceled requests. All others stay errors, also that the lease was lost before.
+func TestShutdownErrors(t *testing.T) {
 	var out, errs bytes.Buffer
-	log := slog.New(shutdownHandler{given(t).settings.newLog(&out, &errs).Handler()}).With("a", 1).WithGroup("g")
+	log := slog.New(shutdownHandler{readArgs(t).settings.newLog(&out, &errs).Handler()}).With("a", 1).WithGroup("g")
 	const message = "error received after stop sequence was engaged"
 	log.Error(message, "err", errors.New("leader election lost"))
 	require.Empty(t, errs.String())
@@ -278,7 +279,7 @@ func TestCalm(t *testing.T) {
 	out.Reset()
 	errs.Reset()
 	before := klog.Background()
-	adopt(given(t, "--log-level=debug").settings.newLog(&out, &errs))
+	setLibraryLog(readArgs(t, "--log-level=debug").settings.newLog(&out, &errs))
 	defer klog.SetLogger(before)
 	klog.Background().Error(fmt.Errorf("get: %w", context.Canceled), "no answer")
 	require.Empty(t, errs.String())

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMigratingPage: the settings that docs/how-to/migrating.md names as counterparts
-// are settings, and have the defaults that it says.
+// TestMigratingPage: the settings in the table of docs/how-to/migrating.md exist, and have the defaults in
+// the table.
 func TestMigratingPage(t *testing.T) {
 	r, err := newReading(&Program{Name: "millwright-manager"}, nil, io.Discard)
 	require.NoError(t, err)

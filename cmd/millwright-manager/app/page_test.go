@@ -11,16 +11,17 @@ import (
 	"github.com/millwright-go/millwright/internal/testkit"
 )
 
-// pageName is the page of docs with all settings.
+// pageName is the file that documents all settings.
 const pageName = "../../../docs/reference/settings.md"
 
-// TestPage: the page lists each setting with its default and its meaning.
+// TestPage: the page is up to date. -update writes it.
 func TestPage(t *testing.T) {
 	r, err := newReading(&Program{Name: "millwright-manager"}, nil, io.Discard)
 	require.NoError(t, err)
 	testkit.Golden(t, pageName, page(r))
 }
 
+// page returns the page: a table of settings for each group.
 func page(r *reading) string {
 	var b strings.Builder
 	b.WriteString(`# Settings of a manager on Kubernetes

@@ -8,9 +8,9 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// policies are settings of the policies. The tag policy names the fields that one sets, of the
-// package named first. Its default is theirs unless it has one of its own. 0 means off: see
-// rules.apply. If a check of a policy fails, the error names the setting.
+// policies are the settings of the policies. The tag policy lists the fields that a setting sets, such
+// as machine.CreationTimeout: field CreationTimeout of the policy of package machine. Without a tag
+// default, the default is that of the first field. 0 means off: see rules.apply.
 type policies struct {
 	machinePolicy    `group:"Machines"`
 	drainPolicy      `group:"Drain"`

@@ -14,13 +14,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// durations generates valid durations of settings.
 var durations = rapid.Custom(func(t *rapid.T) time.Duration {
 	return time.Duration(rapid.IntRange(0, 200).Draw(t, "h"))*time.Hour + time.Duration(rapid.IntRange(0, 59).Draw(t, "m"))*time.Minute +
 		time.Duration(rapid.IntRange(0, 59999).Draw(t, "ms"))*time.Millisecond
 })
 
-// TestDefaults: without any setting the policies are the defaults of their packages, except for the
-// mark that machine-controller-manager makes by default.
+// TestDefaults: without any setting the policies are the defaults. Only the annotation for the cluster
+// autoscaler is on, as in machine-controller-manager.
 func TestDefaults(t *testing.T) {
 	r, err := sources{}.read(t.TempDir(), nil)
 	require.NoError(t, err)
@@ -29,17 +30,17 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, want, r.rules)
 }
 
-// changed returns another value of a setting that works.
-func changed(t *testing.T, flag *kong.Flag) string {
+// otherValue returns a valid value of a setting that is not its present one.
+func otherValue(t *testing.T, flag *kong.Flag) string {
 	switch v := flag.Target.Interface().(type) {
 	case time.Duration:
-		return written(v + 2*time.Minute)
+		return flagText(v + 2*time.Minute)
 	case bool:
-		return written(!v)
+		return flagText(!v)
 	case int:
-		return written(v + 1)
+		return flagText(v + 1)
 	case int32:
-		return written(v + 1)
+		return flagText(v + 1)
 	case rollout.IntOrPercent:
 		return "17"
 	case []string:
@@ -57,7 +58,7 @@ func changed(t *testing.T, flag *kong.Flag) string {
 	return ""
 }
 
-// TestEachPolicySetting: a setting changes the fields it names, and no other.
+// TestEachPolicySetting: a setting changes the fields that its tag names, and no others.
 func TestEachPolicySetting(t *testing.T) {
 	base, err := sources{}.read(t.TempDir(), nil)
 	require.NoError(t, err)
@@ -68,7 +69,7 @@ func TestEachPolicySetting(t *testing.T) {
 			continue
 		}
 		count++
-		value := changed(t, flag)
+		value := otherValue(t, flag)
 		r, err := sources{args: []string{"--" + flag.Name + "=" + value}}.read(t.TempDir(), nil)
 		require.NoError(t, err, flag.Name)
 		require.NotEqual(t, base.rules, r.rules, flag.Name)
@@ -77,16 +78,15 @@ func TestEachPolicySetting(t *testing.T) {
 		before, err := base.rules.fields(tag)
 		require.NoError(t, err)
 		for i, field := range fields {
-			require.Equal(t, value, written(field.Interface()), flag.Name)
+			require.Equal(t, value, flagText(field.Interface()), flag.Name)
 			field.Set(before[i])
 		}
-		require.Equal(t, base.rules, r.rules, "%s changes more than it says", flag.Name)
+		require.Equal(t, base.rules, r.rules, "%s changes a field that its tag does not name", flag.Name)
 	}
 	require.Greater(t, count, 35)
 }
 
-// TestZeroOfASettingIsOff: 0 turns off what can be turned off, as it always has, and is a number
-// where the default of the library is 0.
+// TestZeroOfASettingIsOff: 0 becomes object.Off in a policy, unless the default of the library is 0.
 func TestZeroOfASettingIsOff(t *testing.T) {
 	r, err := sources{args: []string{
 		"--machine-grace=0s", "--machine-hook-timeout=0s", "--set-crash-loop-base=0s", "--safety-class-backoff-base=0s",
@@ -100,13 +100,13 @@ func TestZeroOfASettingIsOff(t *testing.T) {
 		require.EqualValues(t, object.Off, d)
 	}
 	require.EqualValues(t, object.Off, r.rules.safety.BrakeShare)
-	of := r.rules.deployment
-	require.Zero(t, of.Gather+of.ProgressInterval+r.rules.set.ProgressInterval+r.rules.set.SettleWithin+r.rules.machine.QuotaRetry)
-	require.Zero(t, of.Names)
-	require.Equal(t, "1", of.UpdateLimit.String(), "at least one at a time")
+	deployment := r.rules.deployment
+	require.Zero(t, deployment.Gather+deployment.ProgressInterval+r.rules.set.ProgressInterval+r.rules.set.SettleWithin+r.rules.machine.QuotaRetry)
+	require.Zero(t, deployment.Names)
+	require.Equal(t, "1", deployment.UpdateLimit.String(), "0 counts as one at a time")
 }
 
-// TestTags: a tag that names no field, or one of another type, is reported.
+// TestTags: a tag with an unknown field, or a field of another type, is an error.
 func TestTags(t *testing.T) {
 	for _, tag := range []string{"machine", "machine.None", "none.DrainTimeout", "machine.DrainTimeout.X", "", "machine.drainTimeout"} {
 		_, err := defaultRules().fields(tag)
@@ -123,16 +123,15 @@ func TestTags(t *testing.T) {
 	require.ErrorContains(t, r.read(), "setting x is no time.Duration")
 }
 
-// TestCheckDown: a server that is down is checked at least as often as one that is up.
+// TestCheckDown: a server that is down is checked at least as often as a server that is up.
 func TestCheckDown(t *testing.T) {
 	r, err := sources{args: []string{"--machine-safety-apiserver-statuscheck-period=2s"}}.read(t.TempDir(), nil)
 	require.NoError(t, err)
 	require.Equal(t, 2*time.Second, r.rules.safety.CheckDown)
 }
 
-// TestEveryFieldErrorIsNamed: an error about a policy's field names the setting, if there is one
-// for the field.
-func TestEveryFieldErrorIsNamed(t *testing.T) {
+// TestSettingOf: the setting for a policy's field is found. A field without a setting keeps its name.
+func TestSettingOf(t *testing.T) {
 	r, err := newReading(&Program{}, nil, io.Discard)
 	require.NoError(t, err)
 	flags := r.parser.Model.Flags

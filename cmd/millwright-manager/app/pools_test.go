@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// both is a driver of machines and of pools, whose calls take a second.
+// both is a driver of machines and pools. Its calls for pools take a second.
 type both struct {
 	driver.Unimplemented
 	pooldriver.UnimplementedPools
@@ -36,8 +36,8 @@ func (b *both) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true}
 }
 
-// TestPoolsOfADriver: a driver that makes groups is found, even below decorators, unless it is not
-// wanted.
+// TestPoolsOfADriver: a driver that supports pools is used for them, even if it is wrapped, unless the
+// setting pools is false.
 func TestPoolsOfADriver(t *testing.T) {
 	decorated := driver.Intercept(&both{}, driver.Hook(nil, func(context.Context, driver.Call) {}))
 	for _, c := range []struct {
@@ -46,10 +46,10 @@ func TestPoolsOfADriver(t *testing.T) {
 		found  bool
 	}{
 		{&both{}, nil, true}, {decorated, nil, true}, {&both{}, []string{"--pools"}, true}, {&both{}, []string{"--kinds=pool"}, true},
-		{&both{}, []string{"--kinds=machine"}, true}, // they are read, so that their nodes are not taken for foreign ones
+		{&both{}, []string{"--kinds=machine"}, true}, // pools are read, so that their nodes don't count as unmanaged
 		{&both{}, []string{"--no-pools"}, false}, {driver.Unimplemented{}, nil, false},
 	} {
-		o, err := given(t, append(c.args, "--no-target")...).options(c.driver, Clusters{}, nil)
+		o, err := readArgs(t, append(c.args, "--no-target")...).options(c.driver, Clusters{}, nil)
 		require.NoError(t, err)
 		require.Equal(t, c.found, o.PoolDriver != nil, "%v", c.args)
 		if c.found {
@@ -58,26 +58,26 @@ func TestPoolsOfADriver(t *testing.T) {
 	}
 }
 
-// TestKindWithoutPools: a request for pools alone is a mistake if there are none.
+// TestKindWithoutPools: the kind pool is an error if the driver supports no pools, or they are turned off.
 func TestKindWithoutPools(t *testing.T) {
 	for _, c := range []struct {
 		driver driver.Driver
 		args   []string
 	}{{driver.Unimplemented{}, nil}, {&both{}, []string{"--no-pools"}}} {
-		r := given(t, append(c.args, "--kinds=machine,pool", "--no-target")...)
+		r := readArgs(t, append(c.args, "--kinds=machine,pool", "--no-target")...)
 		_, err := r.options(c.driver, Clusters{}, nil)
 		require.ErrorIs(t, err, ErrSettings)
 		require.EqualError(t, r.sourced(err), "kinds (from a flag): pool is not reconciled: the driver makes no groups, or pools is false")
 	}
-	require.Equal(t, "millwright-manager-pool", given(t, "--kinds=pool").settings.lease())
+	require.Equal(t, "millwright-manager-pool", readArgs(t, "--kinds=pool").settings.lease())
 }
 
-// TestPoolLimits: if calls are limited, calls for pools wait for calls of machines, and their time
-// does not run meanwhile.
+// TestPoolLimits: calls for pools and machines share the limit. The timeout of a call begins after the
+// wait.
 func TestPoolLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &both{}
-		machines, pools := given(t, "--driver-qps=0.5", "--driver-burst=1", "--driver-timeout=90s").settings.limited(b)
+		machines, pools := readArgs(t, "--driver-qps=0.5", "--driver-burst=1", "--driver-timeout=90s").settings.limited(b)
 		began := time.Now()
 		_, err := machines.ListMachines(t.Context(), &driver.ListMachinesRequest{})
 		require.Equal(t, codes.Unimplemented, codes.Of(err))
@@ -90,7 +90,7 @@ func TestPoolLimits(t *testing.T) {
 	})
 }
 
-// TestPoolSettings: an error about a policy names the setting.
+// TestPoolSettings: an error about the pool policy names the setting.
 func TestPoolSettings(t *testing.T) {
 	r, err := sources{args: []string{"--pool-poll=10ms"}}.read(t.TempDir(), nil)
 	require.EqualError(t, err, "pool-poll (from a flag): must be at least a second")

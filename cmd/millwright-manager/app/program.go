@@ -18,47 +18,46 @@ import (
 
 // These are the exit statuses of a program.
 const (
-	StatusDone     = 0 // ended as asked for
-	StatusFailed   = 1 // could not go on
-	StatusSettings = 2 // the settings can't work
+	StatusDone     = 0 // ended by a signal or ctx; also after --help and --version
+	StatusFailed   = 1 // failed
+	StatusSettings = 2 // the settings are invalid
 )
 
-// Program is a manager whose driver is made from settings, or from the clusters.
+// Program is a manager whose driver needs settings of its own, or access to the clusters. For other
+// drivers there is the function Run.
 type Program struct {
-	// Name of the program for --help and --version. If it is empty, it is that of its file.
+	// Name is the program's name for --help and --version. Empty means the name of its file.
 	Name string
-	// About is a sentence for --help. May be empty.
+	// About is a sentence for --help. It may be empty.
 	About string
-	// Args are the flags. Nil means those of the process.
+	// Args are the command-line arguments. Nil means those of the process.
 	Args []string
-	// Settings of the provider's own: a pointer to a struct with the tags of
-	// github.com/alecthomas/kong. They are given as all others are, and are read before Driver is
+	// Settings is a pointer to a struct with the provider's own settings, which has tags of
+	// github.com/alecthomas/kong. Users set them like the other settings. They are read before Driver is
 	// called. Nil means none.
 	Settings any
-	// Driver returns what makes and deletes VMs, and groups of them for pools if
-	// it, or a driver below it, is a pooldriver.Driver. It is called once; its error
-	// ends the program, with StatusSettings if it is an ErrSettings. A driver
-	// that has a method Run(context.Context) error is run as long as the
-	// program, also while another one leads; it must return soon after its
-	// context has ended.
+	// Driver returns the driver. It is called once. An error ends the program, with StatusSettings if it
+	// wraps ErrSettings. If the driver, or one that it wraps, is a pooldriver.Driver, too, it is used for
+	// pools. If the driver has a method Run(context.Context) error, that is run in the background, also
+	// while another process is the leader. Run must return soon after its context has ended.
 	Driver func(Clusters) (driver.Driver, error)
 
-	out, errs io.Writer // nil: those of the process
+	out, errs io.Writer // nil: os.Stdout and os.Stderr
 }
 
-// Clusters are what a driver may need besides its settings.
+// Clusters has what a driver may need besides its settings.
 type Clusters struct {
-	Control *rest.Config // holds the objects
-	Target  *rest.Config // machines join it; or nil
+	Control *rest.Config // of the cluster with the machine objects
+	Target  *rest.Config // of the cluster that machines join; nil: they join none
 	Log     *slog.Logger
-	// DryRun says that nothing may be changed, not by a driver's own work either. Calls that
-	// change anything are not made then.
+	// DryRun says that nothing may be changed. The manager makes no calls that change anything then. The
+	// driver's Run must change nothing either.
 	DryRun bool
 }
 
-// Run runs a manager with a driver until it is told to end by a signal or by
-// ctx, with the settings of the process. A driver that is a pooldriver.Driver
-// too is used for pools. It is called once in a process. An error is for Exit.
+// Run runs a manager with a driver, until a signal or ctx ends it. The settings are those of the process.
+// A driver that is a pooldriver.Driver, too, is used for pools. Run may be called once in a process. Pass
+// its error to Exit.
 func Run(ctx context.Context, d driver.Driver) error {
 	return Program{Driver: func(Clusters) (driver.Driver, error) {
 		if d == nil {
@@ -68,7 +67,7 @@ func Run(ctx context.Context, d driver.Driver) error {
 	}}.Run(ctx)
 }
 
-// Run is Run for a program.
+// Run runs the program like the function Run.
 func (p Program) Run(ctx context.Context) error {
 	p.complete()
 	r, err := newReading(&p, p.Args, p.out)
@@ -88,6 +87,7 @@ func (p Program) Run(ctx context.Context) error {
 	return r.manage(ctx, &p, log)
 }
 
+// complete sets the defaults.
 func (p *Program) complete() {
 	if p.Args == nil {
 		p.Args = os.Args[1:]
@@ -100,8 +100,8 @@ func (p *Program) complete() {
 	}
 }
 
-// Exit ends the process with the status of an error of Run, which it writes in one line to standard
-// error. For nil it is StatusDone.
+// Exit ends the process. It writes an error of Run to standard error, in one line. The exit status is
+// Status(err).
 func Exit(err error) {
 	if err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "%s: %s\n", (&Program{}).name(), oneLine(err)) // there is no other place to report it
@@ -109,7 +109,7 @@ func Exit(err error) {
 	os.Exit(Status(err))
 }
 
-// Status returns the exit status of an error of Run.
+// Status returns the exit status for an error of Run. For nil it is StatusDone.
 func Status(err error) int {
 	switch {
 	case err == nil:

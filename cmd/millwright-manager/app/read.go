@@ -15,17 +15,17 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// prefix begins the names of environment variables with settings.
+// prefix is the prefix of the environment variables for settings.
 const prefix = "MILLWRIGHT"
 
-// ErrSettings matches every error about settings, with errors.Is. A provider wraps it in errors
-// about settings of its own.
+// ErrSettings is what all errors about settings are, by errors.Is. A provider's errors about its own
+// settings should wrap it.
 var ErrSettings = errors.New("settings")
 
-// problemOf is the error about one setting.
+// problemOf is an error about one setting.
 type problemOf struct {
 	setting, problem string
-	source           string // empty for the default
+	source           string // where the value comes from; empty: it is the default
 }
 
 // Error returns a text such as "machine-drain-timeout (from MILLWRIGHT_MACHINE_DRAIN_TIMEOUT): must
@@ -40,18 +40,19 @@ func (p *problemOf) Error() string {
 // Is implements errors.Is.
 func (p *problemOf) Is(target error) bool { return target == ErrSettings }
 
+// bad returns an error about a setting. The source is added later: see sourced.
 func bad(setting, problem string, args ...any) *problemOf {
 	return &problemOf{setting: setting, problem: fmt.Sprintf(problem, args...)}
 }
 
-// reading reads the settings of a program once.
+// reading reads the settings of a program, and holds them.
 type reading struct {
 	settings settings
 	rules    *rules
 	parser   *kong.Kong
 	args     []string
 	file     *file
-	ended    bool // after --help and --version
+	ended    bool // --help or --version was given
 }
 
 func newReading(p *Program, args []string, out io.Writer) (*reading, error) {
@@ -61,7 +62,7 @@ func newReading(p *Program, args []string, out io.Writer) (*reading, error) {
 		kong.DefaultEnvars(prefix), kong.Resolvers(r.file), kong.Vars{"version": p.name() + " " + version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueMapper(&rollout.IntOrPercent{}, kong.MapperFunc(decodeIntOrPercent)),
-		kong.PostBuild(func(k *kong.Kong) error { return r.rules.fillDefaults(k.Model.Flags) }), kong.PostBuild(distinct),
+		kong.PostBuild(func(k *kong.Kong) error { return r.rules.fillDefaults(k.Model.Flags) }), kong.PostBuild(checkDistinct),
 	}
 	if p.Settings != nil {
 		if t := reflect.TypeOf(p.Settings); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
@@ -74,8 +75,8 @@ func newReading(p *Program, args []string, out io.Writer) (*reading, error) {
 	return r, err
 }
 
-// distinct refuses two settings of one name.
-func distinct(k *kong.Kong) error {
+// checkDistinct returns an error if two settings have the same name.
+func checkDistinct(k *kong.Kong) error {
 	seen := map[string]bool{}
 	for _, flag := range k.Model.Flags {
 		if seen[flag.Name] {
@@ -86,8 +87,8 @@ func distinct(k *kong.Kong) error {
 	return nil
 }
 
-// read merges flags, variables and file, and checks them. Its errors are about one setting, and
-// ErrSettings.
+// read reads the settings from flags, variables and the file, and checks them. Its errors wrap
+// ErrSettings, except for mistakes in the tags of settings.
 func (r *reading) read() error {
 	if err := r.load(); err != nil {
 		return r.sourced(err)
@@ -108,15 +109,16 @@ func (r *reading) read() error {
 	return r.sourced(err)
 }
 
-// load reads the file, if one is named. Its name must be known before anything else can be read.
+// load reads the file that the flag or variable of config names. It must be read first, because it has
+// the values for settings without a flag or variable.
 func (r *reading) load() error {
 	trace, err := kong.Trace(r.parser, r.args)
 	if err != nil || trace.Error != nil {
 		return nil // Parse reports it
 	}
-	for _, at := range trace.Path {
-		if at.Flag != nil && at.Flag.Name == "config" {
-			r.file.name, _ = trace.FlagValue(at.Flag).(string)
+	for _, element := range trace.Path {
+		if element.Flag != nil && element.Flag.Name == "config" {
+			r.file.name, _ = trace.FlagValue(element.Flag).(string)
 			return r.file.read(r.parser.Model.Flags)
 		}
 	}
@@ -124,13 +126,14 @@ func (r *reading) load() error {
 	return r.file.read(r.parser.Model.Flags)
 }
 
+// These match parts of the parser's errors.
 var (
 	aboutFlag = regexp.MustCompile(`^--([a-z][a-z0-9-]*)(?:=\S+)?:? (.*)$`)
 	missing   = regexp.MustCompile(`^missing flags: --([a-z][a-z0-9-]*)`)
 	envar     = regexp.MustCompile(` \(from envar [A-Z0-9_]+=.*\)$`)
 )
 
-// fromParser gives an error of the parser the form of the others.
+// fromParser turns an error of the parser into an error about a setting, if it is about one.
 func fromParser(err error) error {
 	text := envar.ReplaceAllString(oneLine(err), "")
 	if m := aboutFlag.FindStringSubmatch(text); m != nil {
@@ -145,7 +148,7 @@ func fromParser(err error) error {
 	return fmt.Errorf("%w: %s", ErrSettings, text)
 }
 
-// sourced adds to an error where the setting comes from.
+// sourced adds to an error about a setting where the value comes from.
 func (r *reading) sourced(err error) error {
 	var about *problemOf
 	if errors.As(err, &about) && about.source == "" {
@@ -154,13 +157,14 @@ func (r *reading) sourced(err error) error {
 	return err
 }
 
-// source returns where a setting comes from. It returns nothing for the default.
+// source returns where the value of a setting comes from: "a flag", a variable, the file's name, or ""
+// for the default.
 func (r *reading) source(setting string) string {
 	for _, flag := range r.parser.Model.Flags {
 		if flag.Name != setting {
 			continue
 		}
-		if r.given(setting) {
+		if r.hasFlag(setting) {
 			return "a flag"
 		}
 		for _, name := range flag.Tag.Envs {
@@ -175,8 +179,8 @@ func (r *reading) source(setting string) string {
 	return ""
 }
 
-// given reports whether a flag is on the command line.
-func (r *reading) given(setting string) bool {
+// hasFlag reports whether a setting has a flag on the command line.
+func (r *reading) hasFlag(setting string) bool {
 	for _, arg := range r.args {
 		name, _, _ := strings.Cut(arg, "=")
 		if name == "--"+setting || name == "--no-"+setting {
@@ -186,8 +190,8 @@ func (r *reading) given(setting string) bool {
 	return false
 }
 
-// unknownVariables returns environment variables with the prefix that are no setting. They are no error,
-// because Kubernetes sets such variables for services.
+// unknownVariables returns the environment variables that have the prefix and are no setting. They are
+// only logged, because Kubernetes sets variables for services, which may have the prefix.
 func (r *reading) unknownVariables() (names []string) {
 	known := map[string]bool{}
 	for _, flag := range r.parser.Model.Flags {

@@ -16,20 +16,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-// own are settings of a provider.
-type own struct {
+// providerSettings are the own settings of a provider.
+type providerSettings struct {
 	Region string `required:"" help:"Where."`
 	Zones  int    `default:"3" help:"How many."`
 }
 
-// sources are the settings that a program gets.
+// sources are the sources of a program's settings.
 type sources struct {
 	args []string
 	env  map[string]string
-	file string // or empty
+	file string // content of the file; empty: there is no file
 }
 
-// read reads settings from sources. It restores the environment's variables when it returns.
+// read reads settings from the sources. It removes the variables when it returns.
 func (s sources) read(dir string, settings any) (*reading, error) {
 	if s.file != "" {
 		name := filepath.Join(dir, "settings.yaml")
@@ -49,10 +49,11 @@ func (s sources) read(dir string, settings any) (*reading, error) {
 	return r, r.read()
 }
 
+// value returns the value of a setting, in the syntax of flags.
 func (r *reading) value(t require.TestingT, setting string) string {
 	for _, flag := range r.parser.Model.Flags {
 		if flag.Name == setting {
-			return written(flag.Target.Interface())
+			return flagText(flag.Target.Interface())
 		}
 	}
 	require.Fail(t, "there is no setting "+setting)
@@ -64,8 +65,8 @@ func variable(setting string) string {
 	return "MILLWRIGHT_" + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
 
-// tried are settings of each type, with values that work.
-var tried = map[string][]string{
+// samples has settings of each type, with their defaults and three other values.
+var samples = map[string][]string{
 	"namespace":                   {"", "a", "b", "c"},
 	"kubeconfig":                  {"", "/a", "/b", "/c"},
 	"workers":                     {"64", "1", "2", "3"},
@@ -84,13 +85,13 @@ var tried = map[string][]string{
 	"zones":         {"3", "4", "5", "6"},
 }
 
-// TestPrecedence: a flag wins over a variable, that over the file, and that over the default, for
-// settings of every type, including a provider's.
+// TestPrecedence: a flag overrides a variable, and a variable overrides the file, for settings of every
+// type, including a provider's.
 func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		setting := rapid.SampledFrom(slices.Sorted(maps.Keys(tried))).Draw(t, "setting")
-		values := tried[setting]
+		setting := rapid.SampledFrom(slices.Sorted(maps.Keys(samples))).Draw(t, "setting")
+		values := samples[setting]
 		flag, env, file := rapid.Bool().Draw(t, "flag"), rapid.Bool().Draw(t, "env"), rapid.Bool().Draw(t, "file")
 		s, want, source := sources{args: []string{"--region=x"}, env: map[string]string{}}, values[0], ""
 		if file {
@@ -102,7 +103,7 @@ func TestPrecedence(t *testing.T) {
 		if flag {
 			s.args, want, source = append(s.args, "--"+setting+"="+values[3]), values[3], "a flag"
 		}
-		r, err := s.read(dir, &own{})
+		r, err := s.read(dir, &providerSettings{})
 		require.NoError(t, err)
 		require.Equal(t, want, r.value(t, setting))
 		for name, value := range s.env {
@@ -113,13 +114,13 @@ func TestPrecedence(t *testing.T) {
 	})
 }
 
-// TestTypes: settings of every type are among those that are tried.
+// TestTypes: samples has settings of every type.
 func TestTypes(t *testing.T) {
-	r, err := sources{args: []string{"--region=x"}}.read(t.TempDir(), &own{})
+	r, err := sources{args: []string{"--region=x"}}.read(t.TempDir(), &providerSettings{})
 	require.NoError(t, err)
 	covered := map[string]bool{}
 	for _, flag := range r.parser.Model.Flags {
-		if tried[flag.Name] != nil {
+		if samples[flag.Name] != nil {
 			covered[flag.Target.Type().String()] = true
 		}
 	}
@@ -127,12 +128,12 @@ func TestTypes(t *testing.T) {
 		switch flag.Target.Type().String() {
 		case "kong.helpFlag", "kong.VersionFlag", "drain.Treatment":
 		default:
-			require.True(t, covered[flag.Target.Type().String()], "no setting of type %s is tried: %s", flag.Target.Type(), flag.Name)
+			require.True(t, covered[flag.Target.Type().String()], "samples has no setting of type %s, such as %s", flag.Target.Type(), flag.Name)
 		}
 	}
 }
 
-// TestFile: values of a file may have the types of YAML.
+// TestFile: values in the file may be strings, numbers, booleans and lists of YAML.
 func TestFile(t *testing.T) {
 	r, err := sources{file: `
 no-target: true
@@ -145,14 +146,14 @@ safety-replacements: 20%
 node-conditions: []
 region: x
 zones: 9
-`}.read(t.TempDir(), &own{})
+`}.read(t.TempDir(), &providerSettings{})
 	require.NoError(t, err)
 	s := &r.settings
 	require.True(t, s.NoTarget)
 	require.Equal(t, 7, s.Workers)
 	require.InDelta(t, 2.5, s.DriverQPS, 0)
 	require.Equal(t, []string{"machine", "set"}, s.Kinds)
-	require.Equal(t, "1h", written(r.rules.drain.Timeout))
+	require.Equal(t, "1h", flagText(r.rules.drain.Timeout))
 	require.Equal(t, "3", r.rules.deployment.UpdateLimit.String())
 	require.Equal(t, "20%", r.rules.safety.Replacements.String())
 	require.Empty(t, r.rules.machine.NodeConditions)
@@ -160,7 +161,7 @@ zones: 9
 	require.Equal(t, "9", r.value(t, "zones"))
 }
 
-// TestConfigFromVariable: the file itself can be named by a variable.
+// TestConfigFromVariable: a variable can name the file.
 func TestConfigFromVariable(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "f.yaml")
 	require.NoError(t, os.WriteFile(name, []byte("namespace: there"), 0o600))
@@ -169,9 +170,9 @@ func TestConfigFromVariable(t *testing.T) {
 	require.Equal(t, "there", r.settings.Namespace)
 }
 
-// TestVariables: every setting has a variable, except those that end the program.
+// TestVariables: every setting has a variable, except help and version.
 func TestVariables(t *testing.T) {
-	r, err := newReading(&Program{Settings: &own{}}, nil, io.Discard)
+	r, err := newReading(&Program{Settings: &providerSettings{}}, nil, io.Discard)
 	require.NoError(t, err)
 	for _, flag := range r.parser.Model.Flags {
 		if flag.Name == "help" || flag.Name == "version" {
@@ -184,7 +185,9 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-func TestStrangers(t *testing.T) {
+// TestUnknownVariables: variables with the prefix that are no setting are found, but not those that
+// Kubernetes sets for services.
+func TestUnknownVariables(t *testing.T) {
 	for _, name := range []string{
 		"MILLWRIGHT_LOG_LVL", "MILLWRIGHT_PORT", "MILLWRIGHT_PORT_8080_TCP", "MILLWRIGHT_PORT_8080_TCP_ADDR",
 		"MILLWRIGHT_SERVICE_HOST", "MILLWRIGHT_METRICS_SERVICE_PORT_HTTP", "MILLWRIGHT_NAMESPACE", "MILLWRIGHTS_FOO",
@@ -196,24 +199,25 @@ func TestStrangers(t *testing.T) {
 	require.Equal(t, []string{"MILLWRIGHT_LOG_LVL"}, r.unknownVariables())
 }
 
-// TestTwice: a provider can't take the name of a setting.
-func TestTwice(t *testing.T) {
+// TestProviderSettings: a provider's setting can't have the name of another one. Settings must be a
+// pointer.
+func TestProviderSettings(t *testing.T) {
 	_, err := newReading(&Program{Settings: &struct{ Workers int }{}}, nil, io.Discard)
 	require.ErrorContains(t, err, "workers")
-	_, err = newReading(&Program{Settings: own{}}, nil, io.Discard)
+	_, err = newReading(&Program{Settings: providerSettings{}}, nil, io.Discard)
 	require.ErrorContains(t, err, "pointer to a struct")
 }
 
 func TestHelpAndVersion(t *testing.T) {
 	for _, arg := range []string{"--help", "-h", "--version"} {
 		var out strings.Builder
-		p := Program{Name: "test", Args: []string{arg}, Settings: &own{}, out: &out}
+		p := Program{Name: "test", Args: []string{arg}, Settings: &providerSettings{}, out: &out}
 		require.NoError(t, p.Run(t.Context()))
 		require.Contains(t, out.String(), "test")
 	}
 }
 
-// FuzzFile: every file is read as plain values only, and none ends the process.
+// FuzzFile: a file gives values of known settings, or an error; never a panic.
 func FuzzFile(f *testing.F) {
 	for _, text := range []string{"", "namespace: x", "kinds: [machine, set]", "workers: 1e3", "a: {b: c}", "workers:", "- x", "kinds: [[a]]", "no-target: yes\n", "namespace: &a x\nshard: *a"} {
 		f.Add(text)
@@ -236,14 +240,14 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// TestShort: the short form of a duration has the same value.
-func TestShort(t *testing.T) {
+// TestShortDuration: the short form of a duration has the same value.
+func TestShortDuration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := durations.Draw(t, "d")
 		var got struct{ D time.Duration }
 		parser, err := kong.New(&got)
 		require.NoError(t, err)
-		_, err = parser.Parse([]string{"--d=" + short(d)})
+		_, err = parser.Parse([]string{"--d=" + shortDuration(d)})
 		require.NoError(t, err)
 		require.Equal(t, d, got.D)
 	})

@@ -6,9 +6,10 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// settings are the program's settings, apart from policies. Their names are those of the fields, in
-// lower case and with dashes. None may be called port or service-…: Kubernetes sets MILLWRIGHT_PORT
-// and MILLWRIGHT_SERVICE_… in the pods beside a service called millwright.
+// settings are all settings of the program. The name of a setting is that of the field, in lower case
+// and with dashes, unless the tag name says otherwise. No name may be port, or begin with service-: if
+// there is a service called millwright, Kubernetes sets the variables MILLWRIGHT_PORT and
+// MILLWRIGHT_SERVICE_… in pods.
 type settings struct {
 	Config  string           `placeholder:"FILE" help:"YAML file with settings; its keys are the names of the flags."`
 	Version kong.VersionFlag `env:"-" help:"Show the version and exit."`

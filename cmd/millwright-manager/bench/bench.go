@@ -30,7 +30,7 @@ import (
 
 const namespace = "bench"
 
-// bench is one server and what is measured on it.
+// bench measures the controllers on one API server.
 type bench struct {
 	log     *slog.Logger
 	verbose bool
@@ -38,9 +38,10 @@ type bench struct {
 	client  client.WithWatch
 	core    kubernetes.Interface
 	writes  writes
-	over    []string // measurements with more writes than their limit
+	over    []string // measurements that exceeded their limit of writes
 }
 
+// prepare installs the custom resource definitions, and creates the namespace and two classes.
 func (b *bench) prepare(ctx context.Context, c *rest.Config) (err error) {
 	b.config = c
 	if err := config.Install(ctx, c); err != nil {
@@ -70,6 +71,7 @@ func (b *bench) prepare(ctx context.Context, c *rest.Config) (err error) {
 	return nil
 }
 
+// class creates a class.
 func (b *bench) class(ctx context.Context, name string) error {
 	spec, err := json.Marshal(simulated.Spec{Cluster: namespace, Size: name})
 	if err != nil {
@@ -85,7 +87,7 @@ func (b *bench) class(ctx context.Context, name string) error {
 	})
 }
 
-// manage runs provider and controllers until stop is called.
+// manage runs the provider and the controllers until stop is called.
 func (b *bench) manage() (stop func() error, err error) {
 	folder, err := os.MkdirTemp("", "bench")
 	if err != nil {
@@ -150,7 +152,7 @@ func (b *bench) deployment(replicas int) *v1alpha1.MachineDeployment {
 	}
 }
 
-// life measures the creation, a rollout and the deletion of a fleet.
+// life measures the creation, a rollout and the deletion of a fleet of n machines.
 func (b *bench) life(ctx context.Context, n int) error {
 	stop, err := b.manage()
 	if err != nil {
@@ -173,6 +175,7 @@ func (b *bench) life(ctx context.Context, n int) error {
 	return err
 }
 
+// creation measures the creation of a fleet of n machines, and deletes it.
 func (b *bench) creation(ctx context.Context, n int, limit float64) error {
 	stop, err := b.manage()
 	if err != nil {
@@ -181,7 +184,7 @@ func (b *bench) creation(ctx context.Context, n int, limit float64) error {
 	d := b.deployment(n)
 	err = b.measure(ctx, fmt.Sprintf("%d machines created", n), limit, n, 6, func() error { return b.client.Create(ctx, d) }, b.available(n))
 	if err == nil {
-		err = b.gone(ctx, d)
+		err = b.deleteAndWait(ctx, d)
 	}
 	if stopped := stop(); err == nil {
 		err = stopped
@@ -189,7 +192,7 @@ func (b *bench) creation(ctx context.Context, n int, limit float64) error {
 	return err
 }
 
-// rest measures the cost of a converged fleet.
+// rest measures the processor time and calls of a fleet of n machines in which nothing changes.
 func (b *bench) rest(ctx context.Context, n int, quiet time.Duration) error {
 	stop, err := b.manage()
 	if err != nil {
@@ -198,7 +201,7 @@ func (b *bench) rest(ctx context.Context, n int, quiet time.Duration) error {
 	err = b.measure(ctx, fmt.Sprintf("%d machines created", n), 0, n, 6,
 		func() error { return b.client.Create(ctx, b.deployment(n)) }, b.available(n))
 	if err == nil {
-		pause(ctx, 15*time.Second) // what was under way ends
+		pause(ctx, 15*time.Second) // until the last reconciles have ended
 		b.writes.take()
 		before := processorTime()
 		pause(ctx, quiet)
@@ -211,7 +214,8 @@ func (b *bench) rest(ctx context.Context, n int, quiet time.Duration) error {
 	return err
 }
 
-// available reports whether all machines of the deployment are available, and there is no other.
+// available returns a function that reports whether a deployment has n machines, all of them updated and
+// available.
 func (b *bench) available(n int) func(*v1alpha1.MachineDeployment) bool {
 	return func(d *v1alpha1.MachineDeployment) bool {
 		s := d.Status
@@ -220,13 +224,14 @@ func (b *bench) available(n int) func(*v1alpha1.MachineDeployment) bool {
 	}
 }
 
-// slack is how far writes a machine may be above their limit: a conflict here and there is written
-// again.
+// slack is how much writes per machine may exceed their limit, because a write may be repeated after a
+// conflict.
 const slack = 0.5
 
-// measure makes a change and waits until the deployment is as wanted. If what is wanted is nil, it
-// waits until the deployment is gone, and all machines and nodes too. It counts writes until no
-// machine is being deleted any more.
+// measure makes a change and measures the time until wanted reports true for the deployment. If wanted
+// is nil, it waits until the deployment and all machines and nodes are gone. It counts writes until no
+// machine is being deleted any more. limit is the printed limit of the time in seconds, perMachine the
+// limit of writes to machines and nodes, per machine.
 func (b *bench) measure(ctx context.Context, what string, limit float64, n, perMachine int, change func() error, wanted func(*v1alpha1.MachineDeployment) bool) error {
 	b.writes.take()
 	started := time.Now()
@@ -261,6 +266,7 @@ func (b *bench) measure(ctx context.Context, what string, limit float64, n, perM
 	return nil
 }
 
+// wait waits until wanted reports true for the deployment; if wanted is nil, until everything is gone.
 func (b *bench) wait(ctx context.Context, wanted func(*v1alpha1.MachineDeployment) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
@@ -316,7 +322,8 @@ func (b *bench) empty(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (b *bench) gone(ctx context.Context, d *v1alpha1.MachineDeployment) error {
+// deleteAndWait deletes a deployment, and waits until there is no machine and no node.
+func (b *bench) deleteAndWait(ctx context.Context, d *v1alpha1.MachineDeployment) error {
 	if err := b.client.Delete(ctx, d); err != nil {
 		return err
 	}

@@ -8,20 +8,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// writes counts requests that change something, by the kind that they change.
+// writes counts requests: changes by the resource that they change, and reads as "reads of" a resource.
+// Watches don't count.
 type writes struct {
 	mu    sync.Mutex
 	count map[string]int
 }
 
-// counted returns a copy of a config whose writes are counted.
+// counted returns a copy of a config whose requests are counted.
 func (w *writes) counted(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, w} })
 	return c
 }
 
-// take returns the counts since the last time.
+// take returns the counts since the last call.
 func (w *writes) take() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,7 +38,7 @@ type counter struct {
 
 // RoundTrip implements http.RoundTripper.
 func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
-	name := kindOf(r.URL.Path)
+	name := resourceOf(r.URL.Path)
 	if r.Method == http.MethodGet {
 		name = "reads of " + name
 		if r.URL.Query().Get("watch") != "" {
@@ -55,9 +56,9 @@ func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// kindOf returns the resource in a path of the API: /apis/G/V/namespaces/N/KIND/NAME or
-// /api/V/KIND/NAME.
-func kindOf(path string) string {
+// resourceOf returns the resource in a path of the API: /apis/GROUP/VERSION/namespaces/N/RESOURCE/NAME
+// or /api/VERSION/RESOURCE/NAME.
+func resourceOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	skip := 2
 	if parts[0] == "apis" {

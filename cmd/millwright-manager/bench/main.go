@@ -1,10 +1,9 @@
-// Command bench measures the controllers on a real API server that shares the
-// machine with them, and prints a table: how long fleets take to be created,
-// rolled and deleted, and what that costs in writes.
+// Command bench measures the controllers with a real API server on the same computer. It prints a table:
+// how long the creation, a rollout and the deletion of fleets take, and how many writes they need.
 //
-// The server is that of test/kubelab. The provider takes 50 ms to create a VM, 500 ms to boot and
-// 50 ms to delete it. Writes are those of the controllers, without events, secrets and leases, and
-// without what VMs write as kubelets.
+// The server is that of test/kubelab. The provider takes 50 ms to create a VM, 500 ms to boot it, and
+// 50 ms to delete it. Writes are those of the controllers, without events, secrets and leases. What VMs
+// write as kubelets is not counted.
 package main
 
 import (
@@ -28,8 +27,8 @@ import (
 func main() {
 	small := flag.Int("small", 100, "machines of the fleet that is created, rolled and deleted")
 	large := flag.Int("large", 1000, "machines of the fleet that is created; 0: none")
-	settled := flag.Int("settled", 5000, "machines of the fleet that is left alone; 0: none")
-	quiet := flag.Duration("quiet", time.Minute, "how long it is left alone")
+	settled := flag.Int("settled", 5000, "machines of the fleet that is measured at rest; 0: none")
+	quiet := flag.Duration("quiet", time.Minute, "how long the fleet at rest is measured")
 	verbose := flag.Bool("v", false, "show the controllers' log, and writes by kind")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -1,5 +1,5 @@
-// Package examples_test holds the pieces of Go that docs/how-to/kubernetes.md shows, so that they are
-// compiled and, if possible, run.
+// Package examples_test has the Go code of docs/how-to/kubernetes.md, so that the code is compiled and
+// tested.
 package examples_test
 
 import (
@@ -22,12 +22,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// shortest is the whole main of a provider without settings.
+// shortest is the main function of a provider without settings.
 func shortest(myDriver driver.Driver) {
 	app.Exit(app.Run(context.Background(), myDriver))
 }
 
-// withSettings is the main of a provider with some.
+// withSettings is the main function of a provider with settings.
 func withSettings() {
 	settings := &struct {
 		AcmeRegion string `group:"Acme" required:"" help:"Region of the VMs."`
@@ -45,7 +45,7 @@ func withSettings() {
 	}.Run(context.Background()))
 }
 
-// embedded runs the controllers in a manager of one's own.
+// embedded runs the controllers in the provider's own controller-runtime manager.
 func embedded(ctx context.Context, cluster *rest.Config, serving metricsserver.Options, myDriver driver.Driver) error {
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Metrics:        serving,

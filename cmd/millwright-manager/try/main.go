@@ -1,13 +1,13 @@
-// Try shows the manager at work without a cluster and without a provider. It starts an API server
-// on loopback, with its state in a temporary folder, installs the definitions, and runs the manager
-// with the simulated provider and a sample deployment until it is interrupted. Then it ends all of
-// it and removes the folder. It needs the repository.
+// Try runs the manager without a cluster and without a provider. It starts an API server on loopback,
+// with its state in a temporary folder, installs the custom resource definitions, and runs the manager
+// with the simulated provider, a sample deployment and a sample pool until it is interrupted. Then it
+// ends everything and removes the folder. It must be run in the repository.
 //
 //	make try-kubernetes
 //
-// Flags are those of the command millwright-manager, such as --log-level=warn. The first run on a
-// machine builds the server, which takes 5 to 8 minutes. The exit status is that of the manager, or
-// 1.
+// It has the flags of the command millwright-manager, such as --log-level=warn. The first run on a
+// computer builds the server, which takes 5 to 8 minutes. The exit status is that of the manager; it is
+// 1 if anything else fails.
 package main
 
 import (
@@ -39,11 +39,10 @@ func main() {
 	app.Exit(err)
 }
 
-// controllers are those of the server: one moves pods off a node that is deleted, one notices nodes
-// that are silent.
+// controllers is the flag with the controllers that the server runs.
 const controllers = "--controllers=gc,disruption,fakekubelet,scheduler,nodelifecycle,replicaset,deployment,namespace"
 
-// namespace is where the sample is.
+// namespace is the namespace of the sample objects.
 const namespace = "default"
 
 func try(ctx context.Context, args []string) (err error) {
@@ -69,7 +68,7 @@ func try(ctx context.Context, args []string) (err error) {
 	return p.Run(ctx)
 }
 
-// sample stores two classes, a deployment and a pool.
+// sample creates two classes, a deployment and a pool.
 func sample(ctx context.Context, c *rest.Config) error {
 	to, err := client.New(c, client.Options{})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asTry is a variable that makes this test program the command.
+// asTry is the environment variable that makes this test program run as the command.
 const asTry = "TEST_AS_TRY"
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTry: what the guide says works. An interrupt ends all of it and leaves nothing behind.
+// TestTry: the commands of the guide work. An interrupt ends everything and removes the folder.
 func TestTry(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -34,26 +34,26 @@ func TestTry(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
 	defer func() { _ = c.Process.Kill() }()
-	given := map[string]string{}
+	guide := map[string]string{} // the rest of a line, by its beginning
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "Ctrl-C") {
 		line := strings.TrimSpace(lines.Text())
 		for _, begin := range []string{"export KUBECONFIG=", "alias kubectl=", "ls "} {
 			if rest, found := strings.CutPrefix(line, begin); found {
-				given[begin] = rest
+				guide[begin] = rest
 			}
 		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	kubectl := func(args ...string) string {
-		k := exec.Command(given["alias kubectl="], args...)
-		k.Env = append(os.Environ(), "KUBECONFIG="+given["export KUBECONFIG="])
+		k := exec.Command(guide["alias kubectl="], args...)
+		k.Env = append(os.Environ(), "KUBECONFIG="+guide["export KUBECONFIG="])
 		text, err := k.CombinedOutput()
 		require.NoError(t, err, "%s", text)
 		return string(text)
 	}
 	vms := func() int {
-		files, _ := os.ReadDir(given["ls "])
+		files, _ := os.ReadDir(guide["ls "])
 		return len(files)
 	}
 	running := func(n int) func() bool {
@@ -65,7 +65,7 @@ func TestTry(t *testing.T) {
 	kubectl("scale", "machinedeployment", "web", "--replicas=4")
 	eventually(t, "four machines", running(4))
 	kubectl("patch", "machinedeployment", "web", "--type=merge", "-p", `{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}`)
-	eventually(t, "large ones", func() bool {
+	eventually(t, "four large machines", func() bool {
 		return strings.Count(kubectl("get", "nodes", "--no-headers", "-L", "node.kubernetes.io/instance-type"), " l") == 4 && running(4)()
 	})
 
@@ -76,11 +76,11 @@ func TestTry(t *testing.T) {
 	}
 	eventually(t, "the pool", pool("Running 2 2 2"))
 	kubectl("scale", "mwp", "batch", "--replicas=4")
-	eventually(t, "four of the pool", pool("Running 4 4 4"))
+	eventually(t, "four machines of the pool", pool("Running 4 4 4"))
 
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))
 	require.NoError(t, c.Wait())
-	_, err = os.Stat(given["export KUBECONFIG="])
+	_, err = os.Stat(guide["export KUBECONFIG="])
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -89,6 +89,6 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(5 * time.Minute); !holds(); <-tick.C {
-		require.True(t, time.Now().Before(end), "waited in vain for %s", what)
+		require.True(t, time.Now().Before(end), "not within 5 min: %s", what)
 	}
 }

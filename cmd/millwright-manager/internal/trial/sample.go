@@ -15,11 +15,11 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
-// Class returns a class of the simulated provider and its secret. The tag of
-// its VMs is the namespace.
+// Class returns a class of the simulated provider, and its secret. The provider's name for the cluster
+// is the namespace.
 func Class(namespace, name, size, userData string) []client.Object {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
-	spec, _ := json.Marshal(simulated.Spec{Cluster: namespace, Size: size}) // plain strings
+	spec, _ := json.Marshal(simulated.Spec{Cluster: namespace, Size: size}) // no error: two strings
 	return []client.Object{
 		&corev1.Secret{ObjectMeta: *meta.DeepCopy(), Data: map[string][]byte{"userData": []byte(userData)}},
 		&v1alpha1.MachineClass{
@@ -29,8 +29,7 @@ func Class(namespace, name, size, userData string) []client.Object {
 	}
 }
 
-// Deployment returns one that rolls with a surge of a fifth, and never has fewer
-// machines than it should.
+// Deployment returns a deployment whose rollouts have a surge of 20%, and no unavailable machine.
 func Deployment(namespace, name, class string, replicas int32) *v1alpha1.MachineDeployment {
 	surge, none := intstr.FromString("20%"), intstr.FromInt32(0)
 	labels := map[string]string{"pool": name}
@@ -53,7 +52,7 @@ func Deployment(namespace, name, class string, replicas int32) *v1alpha1.Machine
 	}
 }
 
-// Pool returns one without bootstrap data.
+// Pool returns a pool without bootstrap data.
 func Pool(namespace, name, class string, replicas int32) *poolsv1alpha1.MachinePool {
 	none := ""
 	return &poolsv1alpha1.MachinePool{

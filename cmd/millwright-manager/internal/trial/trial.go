@@ -1,5 +1,5 @@
-// Package trial is the manager with the simulated provider, for the command millwright-manager and
-// for the command try.
+// Package trial has the manager with the simulated provider, which the commands millwright-manager and
+// try share.
 package trial
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
-// settings are those of the simulated provider.
+// settings are the settings of the simulated provider.
 type settings struct {
 	SimulatedDir       string        `group:"Simulated provider" required:"" placeholder:"DIR" help:"Folder whose files are the VMs."`
 	SimulatedCreate    time.Duration `group:"Simulated provider" default:"1s" help:"How long a VM takes to be made."`
@@ -22,7 +22,7 @@ type settings struct {
 	SimulatedHeartbeat time.Duration `group:"Simulated provider" default:"10s" help:"How often nodes renew their leases; 0: never."`
 }
 
-// Program is the manager with the simulated provider.
+// Program returns the manager with the simulated provider.
 func Program() app.Program {
 	s := &settings{}
 	return app.Program{
@@ -34,14 +34,14 @@ func Program() app.Program {
 }
 
 func (s *settings) driver(c app.Clusters) (driver.Driver, error) {
-	for _, at := range [...]struct {
+	for _, setting := range [...]struct {
 		name string
 		time time.Duration
 	}{
 		{"create", s.SimulatedCreate}, {"boot", s.SimulatedBoot}, {"delete", s.SimulatedDelete}, {"heartbeat", s.SimulatedHeartbeat},
 	} {
-		if at.time < 0 {
-			return nil, fmt.Errorf("%w: simulated-%s must not be negative", app.ErrSettings, at.name)
+		if setting.time < 0 {
+			return nil, fmt.Errorf("%w: simulated-%s must not be negative", app.ErrSettings, setting.name)
 		}
 	}
 	o := simulated.Options{
