@@ -15,20 +15,20 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// meddler runs do once when the first byte is written.
-type meddler struct {
+// hookedBuffer calls do when the first byte is written.
+type hookedBuffer struct {
 	bytes.Buffer
 	once sync.Once
 	do   func()
 }
 
-func (m *meddler) Write(p []byte) (int, error) {
+func (m *hookedBuffer) Write(p []byte) (int, error) {
 	m.once.Do(m.do)
 	return m.Buffer.Write(p)
 }
 
-// A copy is of one instant. Writes that go on while it is made are not in it, and they are not held
-// up.
+// TestBackup: a backup is a copy of one instant. Writes made meanwhile are not in it, and don't have to
+// wait.
 func TestBackup(t *testing.T) {
 	db := open(t, newPath(t))
 	things := kind(t, db)
@@ -42,7 +42,7 @@ func TestBackup(t *testing.T) {
 		Meta: object.Meta{Key: object.Key{Name: "s"}}, Data: map[string][]byte{"k": []byte("v")},
 	})
 	require.NoError(t, err)
-	w := &meddler{do: func() {
+	w := &hookedBuffer{do: func() {
 		require.NoError(t, things.Delete(noContext, kept[0].Key, ""))
 		for range 200 {
 			o, err := things.Get(noContext, kept[1].Key)
@@ -77,27 +77,27 @@ func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
 var errBroken = errors.New("pipe")
 
+// TestBackupFails: an error of the destination is returned.
 func TestBackupFails(t *testing.T) {
 	db := open(t, newPath(t))
 	_, err := db.Backup(broken{})
 	require.ErrorContains(t, err, "pipe")
-	_, err = db.Machines().Create(noContext, member("a"))
-	require.NoError(t, err, "the store goes on")
+	_, err = db.Machines().Create(noContext, newMachine("a"))
+	require.NoError(t, err, "the store must still work")
 }
 
-// After a return to a copy, a new object does not get the UID of an object that was made after the
-// copy and is forgotten. To a provider that still has a VM of the old object it must not look like
-// the other's.
-func TestUIDsAfterAReturn(t *testing.T) {
+// TestUIDsAfterRestore: after a restore of a backup, a new object must not get the UID of an object that
+// was created after the backup. Otherwise that object's VM would look like the new one's.
+func TestUIDsAfterRestore(t *testing.T) {
 	db := open(t, newPath(t))
 	var copied bytes.Buffer
 	_, err := db.Backup(&copied)
 	require.NoError(t, err)
 	path := newPath(t)
 	require.NoError(t, os.WriteFile(path, copied.Bytes(), 0o600))
-	forgotten, err := db.Machines().Create(noContext, member("a"))
+	lost, err := db.Machines().Create(noContext, newMachine("a"))
 	require.NoError(t, err)
-	made, err := open(t, path).Machines().Create(noContext, member("a"))
+	created, err := open(t, path).Machines().Create(noContext, newMachine("a"))
 	require.NoError(t, err)
-	require.NotEqual(t, forgotten.UID, made.UID)
+	require.NotEqual(t, lost.UID, created.UID)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// member returns a machine as one looks in a fleet at work.
-func member(name string) *machine.Machine {
+// newMachine returns a machine with the usual fields of one that has a VM.
+func newMachine(name string) *machine.Machine {
 	m := &machine.Machine{
 		Meta: object.Meta{
 			Key:        object.Key{Namespace: "fleet", Name: name},
@@ -31,6 +31,7 @@ func member(name string) *machine.Machine {
 	return m
 }
 
+// running returns the status of a running machine.
 func running() machine.Status {
 	s := machine.Status{Phase: machine.PhaseRunning, Since: now().Truncate(time.Second)}
 	for _, typ := range []string{"Ready", "DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailable"} {
@@ -42,8 +43,8 @@ func running() machine.Status {
 	return s
 }
 
-// BenchmarkUpdateStatus writes the status of as many machines as there are
-// writers, each waiting for the disk.
+// BenchmarkUpdateStatus has several concurrent writers, each of which writes the status of its own
+// machine and waits for the disk.
 func BenchmarkUpdateStatus(b *testing.B) {
 	for _, writers := range []int{1, 8, 64, 512} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
@@ -52,7 +53,7 @@ func BenchmarkUpdateStatus(b *testing.B) {
 			left.Store(int64(b.N))
 			mine := make([]*machine.Machine, writers)
 			for i := range mine {
-				m, err := machines.Create(noContext, member(fmt.Sprint("m", i)))
+				m, err := machines.Create(noContext, newMachine(fmt.Sprint("m", i)))
 				require.NoError(b, err)
 				mine[i] = m.Clone()
 				mine[i].Status = running()
@@ -94,7 +95,7 @@ func benchmarkOpen(b *testing.B, fleet int) {
 	for w := range writers {
 		all.Go(func() {
 			for i := w; i < fleet; i += writers {
-				m, err := db.Machines().Create(noContext, member(fmt.Sprint("m", i)))
+				m, err := db.Machines().Create(noContext, newMachine(fmt.Sprint("m", i)))
 				if err == nil {
 					m = m.Clone()
 					m.Status = running()

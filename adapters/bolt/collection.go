@@ -16,14 +16,13 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Collection keeps the objects of one kind. It is a store.Collection whose cache is never behind.
-// In addition to its rules, an object is store.ErrInvalid if its name is not UTF-8 or takes more
-// than 32 KiB, or if it holds what JSON can't express, such as a year beyond 9999. In text that is
-// not UTF-8, U+FFFD replaces the invalid bytes.
+// Collection has the objects of one kind. It is a store.Collection whose cache is never behind. A write
+// also fails with store.ErrInvalid if the object's name is not UTF-8 or is longer than 32 KiB, or if the
+// object can't be written as JSON, such as a year after 9999. In other text that is not UTF-8, invalid
+// bytes are replaced by U+FFFD.
 //
 // Reads come from memory. A write becomes visible once it is on the disk. Concurrent writes share
-// commits. A UID is the kind and 128 random bits, so none comes twice, even after a return to an
-// old copy of the file.
+// commits. A UID is the kind and 128 random bits, so that it is unique, even after a backup was restored.
 type Collection[T object.Object[T]] struct {
 	db     *DB
 	bucket []byte
@@ -32,15 +31,15 @@ type Collection[T object.Object[T]] struct {
 
 	mu           sync.RWMutex
 	damagedByKey map[object.Key]*DamagedError // guarded by mu
-	damagedKeys  []*DamagedError              // those without a key; guarded by mu
+	damagedKeys  []*DamagedError              // with DamageKey, so they have no key; guarded by mu
 
-	// The committer uses these within one transaction.
+	// These belong to the committer during a transaction.
 	batch   *store.Batch[T] // nil while nothing is staged
 	records *bbolt.Bucket
 	summary kindSummary // including staged writes
 }
 
-// collection opens the collection of a kind, which must not be open yet.
+// collection opens the collection of a kind. Call it once for each kind.
 func collection[T object.Object[T]](db *DB, kind string, indexes map[store.Index]func(T) []string) (*Collection[T], error) {
 	c := &Collection[T]{
 		db:           db,
@@ -62,14 +61,14 @@ func (c *Collection[T]) Get(ctx context.Context, k object.Key) (T, error) {
 	if err := c.readable(ctx); err != nil {
 		return none, err
 	}
-	if d := c.damageOf(k); d != nil {
+	if d := c.damageAt(k); d != nil {
 		return none, fmt.Errorf("get: %w", d)
 	}
 	return c.memory.Get(ctx, k)
 }
 
-// List implements store.Reader. While an object of the kind is damaged, it fails with that object's
-// *DamagedError, and returns the others that match the query.
+// List implements store.Reader. While objects of the kind are damaged, it returns the others that match
+// the query, and also an error: the *DamagedError of one of the damaged objects.
 func (c *Collection[T]) List(ctx context.Context, q store.Query) ([]T, error) {
 	if err := c.readable(ctx); err != nil {
 		return nil, err
@@ -84,8 +83,8 @@ func (c *Collection[T]) List(ctx context.Context, q store.Query) ([]T, error) {
 	return objects, nil
 }
 
-// Live returns a reader that reads as c does. It fails if the stored state is not known, as after
-// ErrUncertain.
+// Live returns a reader that returns the same as c. In addition it fails if the stored state is not
+// known, such as after ErrUncertain.
 func (c *Collection[T]) Live() store.Reader[T] { return live[T]{c} }
 
 type live[T object.Object[T]] struct{ c *Collection[T] }
@@ -107,6 +106,7 @@ func (l live[T]) List(ctx context.Context, q store.Query) ([]T, error) {
 	return l.c.List(ctx, q)
 }
 
+// certain returns an error if the stored state is not known.
 func (l live[T]) certain(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -153,6 +153,7 @@ func (c *Collection[T]) Watch(ctx context.Context) iter.Seq2[store.Change[T], er
 	}
 }
 
+// readable returns an error if ctx has ended or the DB is closed.
 func (c *Collection[T]) readable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -163,14 +164,15 @@ func (c *Collection[T]) readable(ctx context.Context) error {
 	return nil
 }
 
-// write passes stage to the committer.
+// write lets the committer call stage in a transaction, and returns the result once it is committed. verb
+// is for errors.
 func (c *Collection[T]) write(ctx context.Context, verb string, k object.Key, stage func() (T, error)) (T, error) {
 	var result, none T
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
 	err := c.db.submit(ctx, func(tx *bbolt.Tx) (err error) {
-		if d := c.damageOf(k); d != nil {
+		if d := c.damageAt(k); d != nil {
 			return fmt.Errorf("%s: %w", verb, d)
 		}
 		c.enlist(tx)
@@ -183,6 +185,7 @@ func (c *Collection[T]) write(ctx context.Context, verb string, k object.Key, st
 	return result, nil
 }
 
+// enlist makes the collection part of the current transaction.
 func (c *Collection[T]) enlist(tx *bbolt.Tx) {
 	if c.batch == nil {
 		c.records = tx.Bucket(c.bucket)
@@ -192,7 +195,7 @@ func (c *Collection[T]) enlist(tx *bbolt.Tx) {
 	}
 }
 
-// journal is the store.Journal of a collection.
+// journal implements store.Journal: it writes the records of staged writes to the transaction.
 type journal[T object.Object[T]] struct{ c *Collection[T] }
 
 // UID implements store.Journal.
@@ -206,7 +209,7 @@ func (j journal[T]) Put(o T) (T, error) {
 	}
 	j.c.subtract(key)
 	j.c.summary.add(record)
-	return same, j.c.db.commits.wrote(j.c.records.Put(key, record))
+	return same, j.c.db.commits.noteWrite(j.c.records.Put(key, record))
 }
 
 // Drop implements store.Journal.
@@ -218,20 +221,20 @@ func (j journal[T]) Drop(k object.Key) error {
 	return j.c.drop(key)
 }
 
-// drop deletes a record.
+// drop deletes the record with a raw key.
 func (c *Collection[T]) drop(key []byte) error {
 	c.subtract(key)
-	return c.db.commits.wrote(c.records.Delete(key))
+	return c.db.commits.noteWrite(c.records.Delete(key))
 }
 
-// subtract takes the stored record of a key, if any, out of the summary.
+// subtract removes the stored record of a key, if there is one, from the summary.
 func (c *Collection[T]) subtract(key []byte) {
 	if record := c.records.Get(key); record != nil {
 		c.summary.remove(record)
 	}
 }
 
-// writeSequence stores the last version given out.
+// writeSequence stores the last version that was assigned.
 func (c *Collection[T]) writeSequence() error {
 	c.summary.Version = c.batch.Versions()
 	return c.records.SetSequence(c.summary.Version)
@@ -248,13 +251,13 @@ func (c *Collection[T]) finish(committed bool) {
 
 func (c *Collection[T]) name() string { return c.codec.kind }
 
-func (c *Collection[T]) damageOf(k object.Key) *DamagedError {
+func (c *Collection[T]) damageAt(k object.Key) *DamagedError {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.damagedByKey[k]
 }
 
-// damaged returns the damaged objects with a key in the order of their keys, and the others.
+// damaged returns the damaged objects: first those with a key, in the order of their keys.
 func (c *Collection[T]) damaged() []*DamagedError {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -262,6 +265,7 @@ func (c *Collection[T]) damaged() []*DamagedError {
 	return append(all, c.damagedKeys...)
 }
 
+// discard deletes the record of a damaged object.
 func (c *Collection[T]) discard(ctx context.Context, d *DamagedError) error {
 	err := c.db.submit(ctx, func(tx *bbolt.Tx) error {
 		if !slices.Contains(c.damaged(), d) {

@@ -16,28 +16,29 @@ const maxBatch = 1024
 // request is a write that waits for its commit.
 type request struct {
 	state atomic.Int32 // waiting, taken or dropped
-	// stage decides and writes to the transaction. Its result is for the caller alone.
+	// stage checks the write and puts it into the transaction. An error fails only this request.
 	stage func(*bbolt.Tx) error
-	err   error // read after done
+	err   error // valid after done is closed
 	done  chan struct{}
 }
 
+// These are the states of a request.
 const (
 	waiting int32 = iota
 	taken
 	dropped
 )
 
-// committer is the state of the goroutine that writes. While one commit waits for the disk, more
-// writes queue up. They share the next commit.
+// committer is the state of the goroutine that commits. While one commit waits for the disk, more writes
+// queue up. They share the next commit.
 type committer struct {
-	enlisted []member // the kinds with something staged in the current transaction
-	changed  bool     // something was written to the transaction
-	failure  error    // of bbolt: the transaction is broken
+	enlisted []anyCollection // the collections with staged writes in the current transaction
+	changed  bool            // something was written to the transaction
+	failure  error           // of bbolt: the transaction can't be committed
 }
 
-// wrote records the result of a change of the transaction.
-func (c *committer) wrote(err error) error {
+// noteWrite records that the transaction was changed, and a failure of bbolt.
+func (c *committer) noteWrite(err error) error {
 	c.changed = true
 	if err != nil {
 		c.failure = err
@@ -48,7 +49,7 @@ func (c *committer) wrote(err error) error {
 // errNothingWritten rolls back a transaction in which nothing was written.
 var errNothingWritten = errors.New("nothing to commit")
 
-// submit runs stage within a transaction, and returns once that is on disk or has failed. If ctx
+// submit runs stage in a transaction, and returns once the transaction is on disk or has failed. If ctx
 // ends before the transaction has begun, nothing is written.
 func (db *DB) submit(ctx context.Context, stage func(*bbolt.Tx) error) error {
 	r := &request{stage: stage, done: make(chan struct{})}
@@ -66,6 +67,7 @@ func (db *DB) submit(ctx context.Context, stage func(*bbolt.Tx) error) error {
 	return r.err
 }
 
+// enqueue queues a request for the committer.
 func (db *DB) enqueue(ctx context.Context, r *request) error {
 	db.gate.RLock()
 	defer db.gate.RUnlock()
@@ -101,7 +103,7 @@ func (db *DB) run() {
 	}
 }
 
-// commit writes a batch, publishes it, and releases its callers.
+// commit writes a batch to the file, makes it visible to readers, and lets its callers return.
 func (db *DB) commit(batch []*request) {
 	batch = slices.DeleteFunc(batch, func(r *request) bool { return !r.state.CompareAndSwap(waiting, taken) })
 	err := db.usable()
@@ -148,7 +150,7 @@ func (db *DB) write(batch []*request) error {
 		})
 	})
 	db.panicked = panicked
-	if err == nil { // a write to a file that is no longer at the path would be lost
+	if err == nil { // if the file is no longer at the path, the write is lost
 		err = db.checkPath()
 	}
 	switch {
@@ -162,9 +164,9 @@ func (db *DB) write(batch []*request) error {
 	return err
 }
 
-// checkPath runs after a commit, because a file that was replaced meanwhile may not have the
-// commit. Any other failure to stat the path is ignored: the commit is in our file, and the next
-// one checks the path before it begins.
+// checkPath returns ErrUncertain if the file was replaced during a commit: the new file may not have the
+// commit. If the path can't be read for another reason, the commit counts: it is in our file, and the
+// next one checks the path again before it begins.
 func (db *DB) checkPath() error {
 	err := requireSame(db.file.path, db.file.info)
 	if !errors.Is(err, ErrReplaced) {
@@ -175,8 +177,8 @@ func (db *DB) checkPath() error {
 	return err
 }
 
-// maybeCommitted reports whether a commit that failed may have taken effect. It may, unless the
-// file can be read and its commit counter is lower.
+// maybeCommitted reports whether a failed commit may be in the file after all. It may, unless the file
+// can be read and its commit counter is lower than number.
 func (db *DB) maybeCommitted(number uint64) bool {
 	var last uint64
 	err, _ := catchPanic(func() error {

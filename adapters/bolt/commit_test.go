@@ -25,17 +25,17 @@ func thing(name string) *storetest.Object {
 	}
 }
 
-// held is a store whose commits wait until the test releases them, one at a time.
-type held struct {
+// paused is a store whose commits wait until the test releases them, one at a time.
+type paused struct {
 	db      *bolt.DB
 	things  *objects
-	arrived chan struct{}
-	goOn    chan struct{}
-	commits int // read while none is under way
+	arrived chan struct{} // a commit waits
+	goOn    chan struct{} // releases it
+	commits int           // read only while no commit runs
 }
 
-func hold(t *testing.T) *held {
-	h := &held{db: open(t, newPath(t)), arrived: make(chan struct{}), goOn: make(chan struct{})}
+func newPaused(t *testing.T) *paused {
+	h := &paused{db: open(t, newPath(t)), arrived: make(chan struct{}), goOn: make(chan struct{})}
 	h.things = kind(t, h.db)
 	h.db.FailCommits(func(do func() error) error {
 		h.arrived <- struct{}{}
@@ -46,8 +46,8 @@ func hold(t *testing.T) *held {
 	return h
 }
 
-// begun calls do in a goroutine and returns its result when it has ended.
-func begun(do func() error) (wait func() error) {
+// start calls do in a goroutine. wait waits for its result.
+func start(do func() error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
 	return func() error {
@@ -55,24 +55,24 @@ func begun(do func() error) (wait func() error) {
 		case err := <-done:
 			return err
 		case <-time.After(10 * time.Second):
-			return errors.New("stuck")
+			return errors.New("no result within 10 s")
 		}
 	}
 }
 
-func (h *held) create(ctx context.Context, name string) (wait func() error) {
-	return begun(func() error { _, err := h.things.Create(ctx, thing(name)); return err })
+func (h *paused) create(ctx context.Context, name string) (wait func() error) {
+	return start(func() error { _, err := h.things.Create(ctx, thing(name)); return err })
 }
 
-// No reader sees a write before it is on the disk, and every reader does when it is.
+// TestSeenOnceDurable: no reader sees a write before it is on the disk. When it is, every reader sees it.
 func TestSeenOnceDurable(t *testing.T) {
-	h := hold(t)
+	h := newPaused(t)
 	ctx, cancel := context.WithCancel(noContext)
 	defer cancel()
-	told := make(chan struct{})
+	yielded := make(chan struct{})
 	go func() {
 		for range h.things.Watch(ctx) {
-			close(told)
+			close(yielded)
 			return
 		}
 	}()
@@ -81,21 +81,21 @@ func TestSeenOnceDurable(t *testing.T) {
 	_, err := h.things.Live().Get(noContext, thing("a").Key)
 	require.ErrorIs(t, err, store.ErrNotFound)
 	select {
-	case <-told:
-		t.Fatal("a watch has told of it")
+	case <-yielded:
+		t.Fatal("the watch has yielded an uncommitted write")
 	default:
 	}
 	h.goOn <- struct{}{}
 	require.NoError(t, wait())
 	_, err = h.things.Live().Get(noContext, thing("a").Key)
 	require.NoError(t, err)
-	<-told
+	<-yielded
 }
 
-// Writes that come while one waits for the disk share the next commit. If another of them makes one
-// fail, the rest still succeed.
+// TestWritesShareCommits: writes made while a commit waits for the disk share the next commit. If some of
+// them fail, the others still succeed.
 func TestWritesShareCommits(t *testing.T) {
-	h := hold(t)
+	h := newPaused(t)
 	first := h.create(noContext, "first")
 	<-h.arrived
 	var waits []func() error
@@ -107,23 +107,23 @@ func TestWritesShareCommits(t *testing.T) {
 	require.NoError(t, first())
 	<-h.arrived
 	h.goOn <- struct{}{}
-	taken := 0
+	refused := 0
 	for _, wait := range waits {
 		if err := wait(); err != nil {
 			require.ErrorIs(t, err, store.ErrAlreadyExists)
-			taken++
+			refused++
 		}
 	}
-	require.Equal(t, 10, taken)
+	require.Equal(t, 10, refused)
 	require.Equal(t, 2, h.commits)
 	listed, err := h.things.Live().List(noContext, store.Query{Index: storetest.ByOwner, Value: "owner-1"})
 	require.NoError(t, err)
 	require.Len(t, listed, 11)
 }
 
-// A caller that gives up before the commit has begun has written nothing.
+// TestGivingUp: if ctx ends before the commit has begun, nothing is written.
 func TestGivingUp(t *testing.T) {
-	h := hold(t)
+	h := newPaused(t)
 	first := h.create(noContext, "first")
 	<-h.arrived
 	ctx, cancel := context.WithCancel(noContext)
@@ -134,7 +134,7 @@ func TestGivingUp(t *testing.T) {
 	h.goOn <- struct{}{}
 	require.NoError(t, first())
 	third := h.create(noContext, "third")
-	for range 2 { // maybe one for the second, which has nothing to write
+	for range 2 { // perhaps there is a commit for the second, which writes nothing
 		select {
 		case <-h.arrived:
 			h.goOn <- struct{}{}
@@ -146,8 +146,8 @@ func TestGivingUp(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// A caller that gives up after the commit has begun gets its result. The test does this several
-// times, because the scheduler decides which of the two the writer sees first.
+// TestTooLateToGiveUp: if ctx ends after the commit has begun, the caller gets the result of the commit.
+// The test is repeated, because the scheduler decides which of the two the caller sees first.
 func TestTooLateToGiveUp(t *testing.T) {
 	db := open(t, newPath(t))
 	things := kind(t, db)
@@ -159,10 +159,10 @@ func TestTooLateToGiveUp(t *testing.T) {
 	})
 	for range 20 {
 		ctx, cancel := context.WithCancel(noContext)
-		wait := begun(func() error { _, err := things.Create(ctx, thing("a")); return err })
+		wait := start(func() error { _, err := things.Create(ctx, thing("a")); return err })
 		<-arrived
 		cancel()
-		for range 100 { // time for a writer that does not wait
+		for range 100 { // time for a caller that does not wait to return
 			runtime.Gosched()
 		}
 		goOn <- struct{}{}
@@ -170,8 +170,8 @@ func TestTooLateToGiveUp(t *testing.T) {
 	}
 }
 
-// A commit that fails without effect is an error for its writers. Nothing has changed and the store
-// goes on. Versions that it gave out are not used again.
+// TestFailedCommit: if a commit fails without effect, its writers get the error, and nothing has changed.
+// Later writes work. They don't use the versions that the failed writes were assigned.
 func TestFailedCommit(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path)
@@ -202,7 +202,8 @@ func TestFailedCommit(t *testing.T) {
 	require.NotEqual(t, a.Version, got.Version)
 }
 
-// A file that may not grow: writes fail, existing data stays, and an operator can fix it.
+// TestFullFile: if the file can't grow, writes fail and existing objects stay. Once objects are deleted,
+// writes work again.
 func TestFullFile(t *testing.T) {
 	path := newPath(t)
 	db, err := bolt.OpenRaw(path, bolt.Options{Now: now}, bbolt.Options{MaxSize: 1 << 20})
@@ -232,8 +233,8 @@ func TestFullFile(t *testing.T) {
 	require.Len(t, listed, written-4)
 }
 
-// While it is not known whether a commit has taken effect, live reads fail until the file is opened
-// again.
+// TestUncertainCommit: if it is not known whether a commit has taken effect, writes and live reads fail
+// until the file is opened again.
 func TestUncertainCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		commit func(do func() error) error
@@ -259,7 +260,7 @@ func TestUncertainCommit(t *testing.T) {
 			_, err = things.Live().List(noContext, store.Query{})
 			require.ErrorIs(t, err, bolt.ErrUncertain)
 			_, err = things.Get(noContext, a.Key)
-			require.NoError(t, err, "the cache")
+			require.NoError(t, err, "reads from the cache must still work")
 			require.NoError(t, db.Close())
 
 			listed, err := kind(t, open(t, path)).Live().List(noContext, store.Query{})
@@ -269,7 +270,7 @@ func TestUncertainCommit(t *testing.T) {
 	}
 }
 
-// Close while many write: each write was acknowledged and is there, or was not and is not.
+// TestClose: if the DB is closed while others write, exactly the acknowledged writes are in the file.
 func TestClose(t *testing.T) {
 	path := newPath(t)
 	db, err := bolt.Open(path, bolt.Options{Now: now})
@@ -326,14 +327,14 @@ func TestClose(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// Close waits for what has begun, and for what waits behind that.
+// TestCloseWaits: Close waits for the running commit and for queued writes.
 func TestCloseWaits(t *testing.T) {
-	h := hold(t)
+	h := newPaused(t)
 	first := h.create(noContext, "first")
 	<-h.arrived
 	second := h.create(noContext, "second")
 	require.Eventually(t, func() bool { return h.db.Queued() == 1 }, 10*time.Second, time.Millisecond)
-	closed := begun(h.db.Close)
+	closed := start(h.db.Close)
 	require.Eventually(t, h.db.Closing, 10*time.Second, time.Millisecond)
 	_, err := h.things.Create(noContext, thing("late"))
 	require.ErrorIs(t, err, bolt.ErrClosed)

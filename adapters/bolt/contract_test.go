@@ -18,12 +18,12 @@ var noContext = context.Background()
 
 type objects = bolt.Collection[*storetest.Object]
 
-// now is the time of all tests without a clock of their own.
+// now is the clock of tests that have no other clock.
 func now() time.Time { return time.Date(2031, 5, 7, 11, 13, 17, 500, time.UTC) }
 
 func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "fleet.db") }
 
-// open opens the file until the test ends.
+// open opens the file, and closes it when the test ends.
 func open(t testing.TB, path string) *bolt.DB {
 	t.Helper()
 	db, err := bolt.Open(path, bolt.Options{Now: now})
@@ -32,7 +32,7 @@ func open(t testing.TB, path string) *bolt.DB {
 	return db
 }
 
-// kind opens the suite's kind.
+// kind opens the collection of the test objects.
 func kind(t testing.TB, db *bolt.DB) *objects {
 	t.Helper()
 	c, err := bolt.OpenKind(db, "object", storetest.Indexes())
@@ -40,8 +40,8 @@ func kind(t testing.TB, db *bolt.DB) *objects {
 	return c
 }
 
-// The suite makes tens of thousands of commits, so it runs without waiting for the disk. Only a
-// kill, and no answer of a call, shows what the waiting is for.
+// TestCollection runs the test suite of stores. It makes tens of thousands of commits, so it does not wait
+// for the disk. Only a crash would show the difference.
 func TestCollection(t *testing.T) {
 	storetest.Run(t, storetest.Suite{
 		New: func(t *testing.T, now func() time.Time) store.Collection[*storetest.Object] {

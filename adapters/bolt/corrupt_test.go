@@ -21,12 +21,13 @@ import (
 
 var pageSize = os.Getpagesize()
 
-// A page begins with its number, its flags at 8, its count at 10, and at 12 how many pages continue
-// it; elements of 16 bytes follow. The number of the commit is at 64 of a head.
+// native is the byte order of the file. A page begins with its ID; at offset 8 are its flags, at 10 its
+// count of elements, at 12 the number of its overflow pages, and at 16 the elements, of 16 bytes each.
+// Pages 0 and 1 are meta pages, with the ID of the commit at offset 64.
 var native = binary.NativeEndian
 
-// fleetFile is a file with machines, some of which were changed and some deleted, so that it has
-// free pages with older content. It returns the file and what it holds.
+// fleetFile returns the content of a file, and the machines in it. Other machines were changed and
+// deleted, so that the file has free pages with old content.
 func fleetFile(t testing.TB, size int) (content []byte, held map[object.Key]*machine.Machine) {
 	t.Helper()
 	path := newPath(t)
@@ -37,7 +38,7 @@ func fleetFile(t testing.TB, size int) (content []byte, held map[object.Key]*mac
 	for w := range 16 {
 		writers.Go(func() {
 			for i := w; i < size+size/2; i += 16 {
-				m, err := machines.Create(noContext, member(fmt.Sprint("m", i)))
+				m, err := machines.Create(noContext, newMachine(fmt.Sprint("m", i)))
 				if err == nil && i%3 == 0 {
 					m = m.Clone()
 					m.Finalizers = nil
@@ -67,7 +68,7 @@ func fleetFile(t testing.TB, size int) (content []byte, held map[object.Key]*mac
 	return content[:int(used)*pageSize], held
 }
 
-// pages returns the numbers of the pages with these flags, except the heads.
+// pages returns the IDs of the pages with these flags, except the meta pages.
 func pages(content []byte, flags uint16) (found []int) {
 	for p := 2; p < len(content)/pageSize; p++ {
 		at := content[p*pageSize:]
@@ -78,7 +79,7 @@ func pages(content []byte, flags uint16) (found []int) {
 	return found
 }
 
-// corruptHeader sets a field of a page's header, and returns which.
+// corruptHeader sets a field of a page's header, and returns the field's number.
 func corruptHeader(r *rand.Rand, page []byte, value uint64) (field int) {
 	field = r.IntN(4)
 	switch field {
@@ -92,7 +93,7 @@ func corruptHeader(r *rand.Rand, page []byte, value uint64) (field int) {
 	return field
 }
 
-// corruptBranch points a branch page to itself or to another page, and returns which.
+// corruptBranch makes a branch page point to itself or to the page some, and returns a description.
 func corruptBranch(r *rand.Rand, c []byte, some int) string {
 	branches := pages(c, 1)
 	if len(branches) == 0 {
@@ -104,7 +105,7 @@ func corruptBranch(r *rand.Rand, c []byte, some int) string {
 	return fmt.Sprintf("branch %d leads to page %d", b, child)
 }
 
-// corrupt damages a copy of a file in one of many ways, and says how.
+// corrupt damages a copy of a file in one of eleven ways, and returns a description.
 func corrupt(r *rand.Rand, sound []byte) (content []byte, how string) {
 	c := bytes.Clone(sound)
 	count := len(c) / pageSize
@@ -158,7 +159,7 @@ func corrupt(r *rand.Rand, sound []byte) (content []byte, how string) {
 	return c, fmt.Sprintf("page %d: noise from %d on", some, hole)
 }
 
-// corruptFreelist damages all freelists, the older ones too.
+// corruptFreelist damages all freelists, also the old ones, and returns a description.
 func corruptFreelist(r *rand.Rand, c []byte) string {
 	way := r.IntN(4)
 	for _, p := range pages(c, 0x10) {
@@ -181,7 +182,7 @@ func corruptFreelist(r *rand.Rand, c []byte) string {
 	return fmt.Sprint("freelist, way ", way)
 }
 
-// resealed returns the file with heads whose checksums fit, which only malice produces.
+// resealed returns the file with right checksums in its meta pages. No accident produces such a file.
 func resealed(c []byte) []byte {
 	for at := 0; at+80 <= len(c) && at <= pageSize; at += pageSize {
 		sum := fnv.New64a()

@@ -18,8 +18,8 @@ import (
 
 const crashWriters = 6
 
-// mainOf is the object that a writer counts its steps in. sideOf exists after its odd steps, and
-// not after the even ones.
+// Each writer counts its steps in one object, mainOf. Another object, sideOf, exists after its odd steps
+// and does not exist after the even ones.
 func mainOf(writer int) object.Key {
 	return object.Key{Namespace: "fleet", Name: fmt.Sprint("main", writer)}
 }
@@ -28,8 +28,8 @@ func sideOf(writer int) object.Key {
 	return object.Key{Namespace: "fleet", Name: fmt.Sprint("side", writer)}
 }
 
-// writeForEver is a process that writes and prints each write once it was acknowledged: "main
-// <writer> <step>" or "side <writer> <step>".
+// writeForEver is the main function of a process that writes. It prints each acknowledged write, as
+// "main <writer> <step>" or "side <writer> <step>".
 func writeForEver(path string) {
 	say("begin")
 	db, err := bolt.Open(path, bolt.Options{Now: now})
@@ -56,6 +56,7 @@ func writeForEver(path string) {
 	all.Wait()
 }
 
+// crashStep makes the next step of writer w.
 func crashStep(c *objects, w int) error {
 	o, err := c.Live().Get(noContext, mainOf(w))
 	if errors.Is(err, store.ErrNotFound) {
@@ -65,7 +66,7 @@ func crashStep(c *objects, w int) error {
 		return err
 	}
 	step := o.Spec.Replicas + 1
-	if err := crashSide(c, w, o.Spec.Replicas); err != nil { // what a kill has cut off
+	if err := crashSide(c, w, o.Spec.Replicas); err != nil { // in case a kill has interrupted the last step
 		return err
 	}
 	o = o.Clone()
@@ -81,6 +82,7 @@ func crashStep(c *objects, w int) error {
 	return nil
 }
 
+// crashSide creates or deletes the side object, for a step.
 func crashSide(c *objects, w int, step int64) error {
 	var err error
 	if step%2 == 1 {
@@ -94,9 +96,10 @@ func crashSide(c *objects, w int, step int64) error {
 	return err
 }
 
-// crashLog is the last step that was acknowledged to each writer.
+// crashLog has the last acknowledged step of each writer.
 type crashLog struct{ main, side [crashWriters]int64 }
 
+// read adds a line that the process has printed.
 func (l *crashLog) read(t *testing.T, line string) {
 	t.Helper()
 	var what string
@@ -117,8 +120,8 @@ func (l *crashLog) read(t *testing.T, line string) {
 	}
 }
 
-// check requires that what was acknowledged is there, and of the rest no more than what could have
-// been under way. It records what it finds.
+// check requires that the file has all acknowledged writes, and no others than the one that each writer
+// may have begun. It records what it finds.
 func (l *crashLog) check(t *testing.T, c *objects) {
 	t.Helper()
 	for w := range crashWriters {
@@ -138,13 +141,13 @@ func (l *crashLog) check(t *testing.T, c *objects) {
 			require.Equal(t, l.side[w]%2 == 1, err == nil, "writer %d: after side step %d", w, l.side[w])
 		}
 		l.main[w] = step
-		// The next process finishes the side step before anything else, and does not print it.
+		// The next process finishes the side step first, and does not print it.
 		l.side[w] = -1
 	}
 }
 
-// A process that is killed at any time loses nothing that was acknowledged, and leaves a file that
-// opens.
+// TestKilled: a process that is killed at any time loses no acknowledged write, and its file can be
+// opened.
 // Invariants: P26
 func TestKilled(t *testing.T) {
 	path := newPath(t)

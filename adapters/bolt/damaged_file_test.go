@@ -21,14 +21,14 @@ import (
 
 var (
 	damagedFiles = flag.Int("damaged-files", 150, "how many files TestDamagedFiles damages")
-	damagedSize  = flag.Int("damaged-machines", 120, "how many machines each of them holds")
+	damagedSize  = flag.Int("damaged-machines", 120, "how many machines each of these files has")
 )
 
-// outcome is the result of opening a damaged file, one word for counting.
+// outcome is the result of opening a damaged file, for counting.
 type outcome string
 
-// requireReported opens a damaged file. If it opens without naming a damage, it has everything, and
-// keeps what is written to it then.
+// requireReported opens a damaged file. It requires that Open or Damaged reports the damage, or that the
+// file has all machines and can be written to. how describes the damage, for failure messages.
 func requireReported(t require.TestingT, path string, held map[object.Key]*machine.Machine, how string) outcome {
 	options := bolt.Options{Now: now, LockTimeout: -1}
 	info, err := os.Stat(path)
@@ -79,6 +79,7 @@ func requireExport(t require.TestingT, path, how string) {
 	require.Len(t, listed, exported.Objects["machine"], how)
 }
 
+// refusal returns the outcome for an error of Open, which must be one of this package.
 func refusal(t require.TestingT, err error, how string) outcome {
 	require.NotContains(t, err.Error(), "goroutine ", how)
 	require.Less(t, len(err.Error()), 500, how)
@@ -91,10 +92,10 @@ func refusal(t require.TestingT, err error, how string) outcome {
 	return ""
 }
 
-// writeSome creates 20 machines and changes as many as there are, up to 20.
+// writeSome creates 20 machines, updates up to 20 of those listed, and returns how many it created.
 func writeSome(t require.TestingT, db *bolt.DB, listed []*machine.Machine, how string) int {
 	for i := range 20 {
-		_, err := db.Machines().Create(noContext, member(fmt.Sprint("z", i)))
+		_, err := db.Machines().Create(noContext, newMachine(fmt.Sprint("z", i)))
 		require.NoError(t, err, how)
 		if i < len(listed) {
 			_, err = db.Machines().Update(noContext, listed[i].Clone())
@@ -104,15 +105,15 @@ func writeSome(t require.TestingT, db *bolt.DB, listed []*machine.Machine, how s
 	return 20
 }
 
-// allocated returns how much memory was requested so far.
+// allocated returns how many bytes were allocated so far.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-// TestDamagedFiles: after any change to its file, a store opens with all that was written to it, or
-// reports the damage. With -damaged-files=2000 -damaged-machines=2000 it takes minutes.
+// TestDamagedFiles: a store with a damaged file opens with all machines, or reports the damage. With
+// -damaged-files=2000 -damaged-machines=2000 it takes minutes.
 // Invariants: P43
 func TestDamagedFiles(t *testing.T) {
 	sound, held := fleetFile(t, *damagedSize)
@@ -127,8 +128,8 @@ func TestDamagedFiles(t *testing.T) {
 	require.Positive(t, outcomes["damaged"])
 }
 
-// FuzzDamagedFile overwrites single bytes of a file: four bytes of the input are a page, an offset
-// in it and the byte. With resealed heads, the checksums of the heads confirm any content.
+// FuzzDamagedFile overwrites single bytes of a file. Four bytes of the input are a page, an offset in it
+// (two bytes) and the new byte. seal makes the checksums of the meta pages right again.
 // Invariants: P43
 func FuzzDamagedFile(f *testing.F) {
 	sound, held := fleetFile(f, 20)
@@ -151,55 +152,56 @@ func FuzzDamagedFile(f *testing.F) {
 	})
 }
 
-// damagedPages returns the path of a copy of the file with a change to all pages with these flags.
+// damagedPages returns the path of a copy of the file in which all pages with these flags are changed.
 func damagedPages(t *testing.T, sound []byte, flags uint16, change func(page []byte, id int)) string {
 	t.Helper()
 	content, path := bytes.Clone(sound), newPath(t)
 	for _, p := range pages(content, flags) {
 		change(content[p*pageSize:(p+1)*pageSize], p)
 	}
-	require.NotEqual(t, sound, content, "nothing was more")
+	require.NotEqual(t, sound, content, "nothing was changed")
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 
-// A count in the freelist reserves no memory.
+// TestFreelistOfTooManyPages: a huge count in the freelist does not reserve memory.
 // Invariants: P43
 func TestFreelistOfTooManyPages(t *testing.T) {
 	sound, _ := fleetFile(t, 120)
-	refused(t, damagedPages(t, sound, 0x10, func(page []byte, _ int) {
+	requireRefused(t, damagedPages(t, sound, 0x10, func(page []byte, _ int) {
 		native.PutUint16(page[10:], 0xffff)
 		native.PutUint64(page[16:], 1<<40)
 	}), bolt.ErrDamaged)
 }
 
-// A branch that is its own child is not followed endlessly.
+// TestPagesInACircle: a branch that is its own child is not followed endlessly.
 // Invariants: P43
 func TestPagesInACircle(t *testing.T) {
 	sound, _ := fleetFile(t, 120)
-	refused(t, damagedPages(t, sound, 1, func(page []byte, id int) {
+	requireRefused(t, damagedPages(t, sound, 1, func(page []byte, id int) {
 		native.PutUint64(page[16+8:], uint64(id))
 	}), bolt.ErrDamaged)
 }
 
-// A later commit would overwrite a page in use that the freelist names.
+// TestFreelistNamesUsedPages: a freelist with pages in use is damaged, because a commit would overwrite
+// those pages.
 // Invariants: P43
 func TestFreelistNamesUsedPages(t *testing.T) {
 	sound, _ := fleetFile(t, 120)
 	leaf := pages(sound, 1)[0]
-	refused(t, damagedPages(t, sound, 0x10, func(page []byte, _ int) {
+	requireRefused(t, damagedPages(t, sound, 0x10, func(page []byte, _ int) {
 		for i := range int(native.Uint16(page[10:])) {
 			native.PutUint64(page[16+8*i:], uint64(leaf+i))
 		}
 	}), bolt.ErrDamaged)
 }
 
-// Export leaves out what a damaged page holds, and nothing else.
+// TestExportWithoutAPage: Export leaves out the records of a damaged page, and no others.
 func TestExportWithoutAPage(t *testing.T) {
 	sound, held := fleetFile(t, 120)
 	content, path := bytes.Clone(sound), newPath(t)
 	inUse := 0
-	for _, p := range pages(content, 2) { // some of them are free
+	for _, p := range pages(content, 2) { // some of these pages are free
 		clear(content[p*pageSize : (p+1)*pageSize])
 		require.NoError(t, os.WriteFile(path, content, 0o600))
 		exported, err := bolt.Export(path, newPath(t))
@@ -214,7 +216,7 @@ func TestExportWithoutAPage(t *testing.T) {
 	require.Positive(t, inUse)
 }
 
-// Records that are missing from a sound page are noticed.
+// TestRecordsMissing: Open notices missing, extra and old records, even if no page is damaged.
 // Invariants: P43
 func TestRecordsMissing(t *testing.T) {
 	for name, change := range map[string]func(records *bbolt.Bucket) error{
@@ -230,11 +232,11 @@ func TestRecordsMissing(t *testing.T) {
 			file, err := bbolt.Open(path, 0o600, nil)
 			require.NoError(t, err)
 			require.NoError(t, file.Update(func(tx *bbolt.Tx) error {
-				// The summary is of this commit, but has the content of the one before.
+				// The summary has the ID of this commit, and the content of the last one.
 				return errors.Join(bolt.UpdateSummary(tx), change(tx.Bucket([]byte("secret"))))
 			}))
 			require.NoError(t, file.Close())
-			refused(t, path, bolt.ErrDamaged)
+			requireRefused(t, path, bolt.ErrDamaged)
 			to := newPath(t)
 			_, err = bolt.Export(path, to)
 			require.NoError(t, err)
@@ -244,7 +246,7 @@ func TestRecordsMissing(t *testing.T) {
 	}
 }
 
-// A head of an older commit, or none, does not undo the last commit unnoticed.
+// TestLastCommitMissing: Open notices if the meta page of the last commit is missing or an old one.
 // Invariants: P43
 func TestLastCommitMissing(t *testing.T) {
 	sound, held := fleetFile(t, 20)
@@ -253,15 +255,15 @@ func TestLastCommitMissing(t *testing.T) {
 		newer = pageSize
 	}
 	for name, change := range map[string]func(c []byte){
-		"a bit of the newer head": func(c []byte) { c[newer+20] ^= 1 },
-		"the newer head zero":     func(c []byte) { clear(c[newer : newer+pageSize]) },
-		"the older head twice":    func(c []byte) { copy(c[newer:newer+pageSize], c[pageSize-newer:]) },
+		"a bit of the newer meta page": func(c []byte) { c[newer+20] ^= 1 },
+		"the newer meta page zero":     func(c []byte) { clear(c[newer : newer+pageSize]) },
+		"the older meta page twice":    func(c []byte) { copy(c[newer:newer+pageSize], c[pageSize-newer:]) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			content, path := bytes.Clone(sound), newPath(t)
 			change(content)
 			require.NoError(t, os.WriteFile(path, content, 0o600))
-			refused(t, path, bolt.ErrDamaged)
+			requireRefused(t, path, bolt.ErrDamaged)
 			exported, err := bolt.Export(path, newPath(t))
 			require.NoError(t, err)
 			require.InDelta(t, len(held), exported.Objects["machine"], 20)

@@ -36,9 +36,10 @@ func damagedSecret(t *testing.T, change func(*bbolt.Bucket) error) string {
 	return path
 }
 
-// rawB is the key of b in the file.
+// rawB is the raw key of secret b.
 var rawB = []byte("\x05fleetb")
 
+// changeB returns a change of the bucket: it replaces the record of b.
 func changeB(change func(record []byte) []byte) func(*bbolt.Bucket) error {
 	return func(records *bbolt.Bucket) error {
 		record := append([]byte(nil), records.Get(rawB)...)
@@ -46,7 +47,7 @@ func changeB(change func(record []byte) []byte) func(*bbolt.Bucket) error {
 	}
 }
 
-// Each kind of damage has its name. The error names the object and shows nothing of it.
+// TestDamageIsNamed: each kind of damage is recognized. The error names the object, and shows no content.
 func TestDamageIsNamed(t *testing.T) {
 	for want, change := range map[bolt.Damage]func([]byte) []byte{
 		bolt.DamageFormat:   func(r []byte) []byte { r[0] = 9; return r },
@@ -77,11 +78,11 @@ func TestDamageIsNamed(t *testing.T) {
 	}
 }
 
-// A damaged object stops what concerns it, and nothing else.
+// TestDamagedAmongOthers: calls for a damaged object and lists of its kind fail. All other calls work.
 func TestDamagedAmongOthers(t *testing.T) {
 	db := open(t, damagedSecret(t, changeB(func(r []byte) []byte { r[7] ^= 1; return r })))
 	secrets, b := db.Secrets(), object.Key{Namespace: "fleet", Name: "b"}
-	refused := func(err error) {
+	requireDamaged := func(err error) {
 		t.Helper()
 		var damaged *bolt.DamagedError
 		require.ErrorAs(t, err, &damaged)
@@ -93,21 +94,21 @@ func TestDamagedAmongOthers(t *testing.T) {
 		}
 	}
 	_, err := secrets.Get(noContext, b)
-	refused(err)
+	requireDamaged(err)
 	_, err = secrets.Live().Get(noContext, b)
-	refused(err)
+	requireDamaged(err)
 	_, err = secrets.Create(noContext, &machine.Secret{Meta: object.Meta{Key: b}})
-	refused(err)
+	requireDamaged(err)
 	_, err = secrets.Update(noContext, &machine.Secret{Meta: object.Meta{Key: b, Version: "2"}})
-	refused(err)
+	requireDamaged(err)
 	_, err = secrets.UpdateStatus(noContext, &machine.Secret{Meta: object.Meta{Key: b, Version: "2"}})
-	refused(err)
-	refused(secrets.Delete(noContext, b, ""))
+	requireDamaged(err)
+	requireDamaged(secrets.Delete(noContext, b, ""))
 	listed, err := secrets.List(noContext, store.Query{})
-	refused(err)
+	requireDamaged(err)
 	require.Len(t, listed, 2)
 	_, err = secrets.Live().List(noContext, store.Query{})
-	refused(err)
+	requireDamaged(err)
 
 	for _, name := range []string{"a", "c"} {
 		o, err := secrets.Get(noContext, object.Key{Namespace: "fleet", Name: name})
@@ -126,10 +127,10 @@ func TestDamagedAmongOthers(t *testing.T) {
 		}
 	}
 	_, err = db.Machines().List(noContext, store.Query{})
-	require.NoError(t, err, "another kind")
+	require.NoError(t, err, "a list of another kind must work")
 }
 
-// Export copies what can be read to a new file, and names the rest.
+// TestExport: Export copies all objects that can be read to a new file, and names the others.
 func TestExport(t *testing.T) {
 	path := damagedSecret(t, changeB(func(r []byte) []byte { return r[:3] }))
 	to := newPath(t)
@@ -146,12 +147,13 @@ func TestExport(t *testing.T) {
 	old, err := open(t, path).Secrets().Get(noContext, listed[1].Key)
 	require.NoError(t, err)
 	require.Equal(t, old, listed[1])
-	made, err := secrets.Create(noContext, &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "b"}}})
+	created, err := secrets.Create(noContext, &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "b"}}})
 	require.NoError(t, err)
-	require.Equal(t, "4", made.Version, "versions are not given out again")
+	require.Equal(t, "4", created.Version, "no version may be assigned twice")
 }
 
-// Export makes no file if there is one, if it finds nothing, or if a newer program wrote the file.
+// TestExportMakesNoFile: Export creates no file if there is one, if no object can be read, or if a newer
+// program has written the store.
 func TestExportMakesNoFile(t *testing.T) {
 	refused := func(path string, want error) {
 		t.Helper()
@@ -202,7 +204,7 @@ func create[T object.Object[T]](objects store.Collection[T], o T) error {
 	return err
 }
 
-// Discard ends a damage permanently, of a record or of a key.
+// TestDiscard: a discarded object is gone, also when the file is opened again.
 func TestDiscard(t *testing.T) {
 	path := damagedSecret(t, func(records *bbolt.Bucket) error {
 		for _, key := range []string{"\x09fleet", "\x09fleets"} {
@@ -238,7 +240,7 @@ func TestDiscard(t *testing.T) {
 	require.Len(t, listed, 3)
 }
 
-// A sequence that was set back, as by an editor of such files, gives no version a second time.
+// TestSequenceBehindItsObjects: if another program has lowered the sequence, no version is assigned twice.
 func TestSequenceBehindItsObjects(t *testing.T) {
 	path := damagedSecret(t, func(records *bbolt.Bucket) error { return records.SetSequence(0) })
 	secrets := open(t, path).Secrets()

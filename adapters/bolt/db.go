@@ -19,14 +19,14 @@ import (
 
 // Options of Open. The zero Options have good defaults.
 type Options struct {
-	// Now is the clock. Nil means time.Now. Objects carry whole seconds of it.
+	// Now is the clock. Nil means time.Now. Times in objects are rounded down to seconds.
 	Now func() time.Time
-	// LockTimeout is how long Open waits while the file is in use, such as by a process that was
-	// just killed. Zero means DefaultLockTimeout. If it is negative, Open does not wait.
+	// LockTimeout is how long Open waits if the file is in use, for example by a process that was just
+	// killed. Zero means DefaultLockTimeout. If it is negative, Open does not wait.
 	LockTimeout time.Duration
 
-	cancelled <-chan struct{} // closed when the caller does not wait any more
-	waiting   func()          // for tests: called while Open waits
+	cancelled <-chan struct{} // closed when Open must stop waiting
+	waiting   func()          // for tests: called each time Open waits
 }
 
 // DB is an open file with a collection for each kind. Open makes it. It is safe for concurrent use.
@@ -34,7 +34,7 @@ type DB struct {
 	file    *file
 	options Options
 
-	kinds       []member // in the order of opening
+	kinds       []anyCollection // in the order of opening
 	machines    *Collection[*machine.Machine]
 	classes     *Collection[*machine.Class]
 	secrets     *Collection[*machine.Secret]
@@ -45,29 +45,29 @@ type DB struct {
 
 	life   context.Context //nolint:containedctx // ended by Close; ends all watches
 	end    context.CancelFunc
-	broken atomic.Pointer[error] // ErrUncertain and why
+	broken atomic.Pointer[error] // an ErrUncertain; nil: the stored state is known
 
-	gate     sync.RWMutex // held for reading while a request is handed over
+	gate     sync.RWMutex // held for reading while a request is queued
 	closed   bool         // guarded by gate
 	requests chan *request
 	ended    chan struct{} // closed when the committer has ended
 	commits  committer
-	update   func(func(*bbolt.Tx) error) error // the file's Update, except in tests
-	panicked bool                              // whether the committer panicked; read after it has ended
+	update   func(func(*bbolt.Tx) error) error // file.Update, except in tests
+	panicked bool                              // bbolt has panicked in the committer; valid after ended
 }
 
-// Open opens the file at path, or makes it, readable for its owner alone, in an existing directory.
-// It checks all pages and reads all objects into memory. It fails with ErrLocked if the file is
-// still in use after Options.LockTimeout, with ErrForeign if it is not a file of this package, with
-// a *LayoutError if a newer program wrote it, and with ErrDamaged if it can't be read as a whole or
-// lacks records that were written to it; Export copies what can still be read. A single object that
-// can't be read does not make Open fail: see DB.Damaged.
+// Open opens the file at path. If there is none, it creates the file, with mode 0600, in an existing
+// directory. It checks all pages, and reads all objects into memory. It fails with ErrLocked if the file
+// is still in use after Options.LockTimeout, with ErrForeign if it is not a file of this package, with a
+// *LayoutError if it was written by a newer program, and with ErrDamaged if pages can't be read or
+// records are missing; Export copies what can still be read. Single damaged objects don't make Open fail:
+// see DB.Damaged.
 func Open(path string, options Options) (*DB, error) {
 	return OpenContext(context.Background(), path, options)
 }
 
-// OpenContext is Open for a caller that may be cancelled: while the file is in use, it also stops
-// waiting when ctx ends, with ErrLocked and the cause.
+// OpenContext is Open, but it also stops waiting for a file in use when ctx ends. The error is then
+// ErrLocked and the cause of ctx.
 func OpenContext(ctx context.Context, path string, options Options) (*DB, error) {
 	options.cancelled = ctx.Done()
 	db, err := open(path, options, bbolt.Options{})
@@ -90,7 +90,7 @@ func open(path string, options Options, raw bbolt.Options) (*DB, error) {
 		requests: make(chan *request, maxBatch), ended: make(chan struct{}),
 	}
 	db.life, db.end = context.WithCancel(context.Background())
-	err, panicked := catchPanic(db.collect)
+	err, panicked := catchPanic(db.openCollections)
 	if err != nil {
 		_ = f.close(panicked)
 		return nil, err
@@ -99,8 +99,8 @@ func open(path string, options Options, raw bbolt.Options) (*DB, error) {
 	return db, nil
 }
 
-// Close waits for the writes that have begun, ends all watches, and closes the file. Every call
-// after it returns ErrClosed, except a second Close.
+// Close waits for queued writes, ends all watches, and closes the file. Later calls return ErrClosed; a
+// second Close does nothing.
 func (db *DB) Close() error {
 	db.gate.Lock()
 	if db.closed {
@@ -115,10 +115,10 @@ func (db *DB) Close() error {
 	return db.file.close(db.panicked)
 }
 
-// Backup writes a copy of the file, as it is at one instant, and returns its size in bytes. Writes
-// go on meanwhile. A slow w makes the file grow, and holds up writes once the file outgrows 1 GiB,
-// so write to a local file first if the destination is far. The copy opens like any other file, and
-// holds all secrets.
+// Backup writes a copy of the file, as it is at one instant, and returns its size in bytes. Other writes
+// are possible meanwhile. If w is slow, the file grows, and once it is larger than 1 GiB, writes must
+// wait. So if the destination is slow, write to a local file first. The copy can be opened like any
+// file, and has all secrets.
 func (db *DB) Backup(w io.Writer) (int64, error) {
 	db.gate.RLock()
 	defer db.gate.RUnlock()
@@ -138,9 +138,8 @@ func (db *DB) Backup(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// Damaged returns the objects that Open found unreadable and that were not discarded since. Each
-// call that concerns such an object fails with its error, and so do lists of its kind. Watches leave
-// it out.
+// Damaged returns the objects that Open could not read and that were not discarded since. Each call for
+// such an object fails with its error, and so do lists of its kind. Watches leave it out.
 func (db *DB) Damaged() []*DamagedError {
 	var all []*DamagedError
 	for _, k := range db.kinds {
@@ -149,8 +148,8 @@ func (db *DB) Damaged() []*DamagedError {
 	return all
 }
 
-// Discard deletes the record of a damaged object permanently. The manager no longer reconciles what
-// it stood for, such as a VM.
+// Discard deletes the record of a damaged object permanently. So the manager forgets what the object
+// stood for, such as a VM.
 func (db *DB) Discard(ctx context.Context, d *DamagedError) error {
 	for _, k := range db.kinds {
 		if d != nil && k.name() == d.Kind {

@@ -1,6 +1,5 @@
-// Package bolt keeps the objects of a manager in one file, on
-// go.etcd.io/bbolt, for fleets that are run without an API server. It is a module
-// of its own: go get it beside the library's root module.
+// Package bolt stores the objects of a manager in a file of go.etcd.io/bbolt, for fleets without an API
+// server. It is a module of its own: go get it in addition to the library's root module.
 //
 //	db, err := bolt.Open("state/fleet.db", bolt.Options{})
 //	…
@@ -8,12 +7,11 @@
 //	options := db.ManagerOptions()
 //	options.Driver = …
 //
-// A write has reached the disk when its call returns, and no reader sees it before. Memory holds
-// everything too, and serves reads and watches. A file belongs to one process at a time.
+// A write is on the disk when its call returns, and no reader sees it earlier. All objects are also held
+// in memory, which serves reads and watches. Only one process at a time can open a file.
 //
-// Secrets are stored in clear: the file, which is created for its owner alone,
-// and its backups must be guarded like the secrets themselves. No error of this
-// package contains anything of an object but its kind and key.
+// Secrets are stored unencrypted, so protect the file and its backups like the secrets themselves. The
+// file is created with mode 0600. Errors of this package contain only the kind and the key of an object.
 //
 // docs/how-to/bolt.md describes the layout, backups and limits.
 package bolt

@@ -11,31 +11,31 @@ import (
 
 // These are the errors about a file or a DB as a whole. Errors come wrapped; use errors.Is.
 var (
-	// ErrLocked: another process, or this one, has the file open already, and did not release it
-	// within Options.LockTimeout.
+	// ErrLocked: the file is open already, in another process or this one, and was not closed within
+	// Options.LockTimeout.
 	ErrLocked = errors.New("the file is in use")
-	// ErrReplaced: the file was removed, moved or replaced while the DB is open, so another process
-	// may have a file of the same path open. Writes, live reads and backups fail from then on.
+	// ErrReplaced: the file was removed, moved or replaced while the DB was open, so another process may
+	// have opened another file at the path. Writes, live reads and backups fail from then on.
 	ErrReplaced = errors.New("the file is not at its path any more")
 	// ErrForeign: the file is not one of this package.
 	ErrForeign = errors.New("not a file of this store")
-	// ErrDamaged: the file or an object in it can't be read. If it is an object, the error is a
+	// ErrDamaged: the file or an object in it can't be read. For an object, the error is a
 	// *DamagedError.
 	ErrDamaged = pagecheck.ErrDamaged
 	// ErrLayout matches every *LayoutError.
 	ErrLayout = errors.New("layout of another program")
 	// ErrClosed: the DB was closed.
 	ErrClosed = errors.New("the store is closed")
-	// ErrUncertain: a commit has failed, and it is not known whether the file will have it when it
-	// is opened next. Writes and live reads fail from then on; close the DB and open it again.
+	// ErrUncertain: a commit has failed, and it is not known whether the file has it. Writes and live
+	// reads fail from then on. Close the DB and open it again to find out.
 	ErrUncertain = errors.New("a commit may or may not have reached the disk, the file must be opened again")
 )
 
 // LayoutError says that a program with another layout wrote the file, and that this program can't
 // read it.
 type LayoutError struct {
-	Found string // what the file says
-	Known int    // the highest that this program knows
+	Found string // the layout of the file
+	Known int    // the highest layout that this program knows
 }
 
 // Error names both layouts.
@@ -53,17 +53,16 @@ type Damage uint8
 const (
 	// DamageNone is no damage.
 	DamageNone Damage = iota
-	// DamageKey: its key in the file is not one.
+	// DamageKey: the key in the file is not the key of an object.
 	DamageKey
 	// DamageFormat: this program does not know the record's format.
 	DamageFormat
-	// DamageChecksum: the checksum does not fit its content.
+	// DamageChecksum: the checksum does not match the content.
 	DamageChecksum
-	// DamageContent: its content is not an object of its kind, or has a field that this program
-	// does not know and would lose.
+	// DamageContent: the content is not an object of the kind, or has a field that this program does not
+	// know. The next write would lose that field.
 	DamageContent
-	// DamageIdentity: it holds an object of another key, or one that was never
-	// stored: without UID or version.
+	// DamageIdentity: the content is an object with another key, or without UID or version.
 	DamageIdentity
 )
 
@@ -76,7 +75,7 @@ var damages = [...]string{
 	DamageIdentity: "is stored as another object, or without UID or version",
 }
 
-// String completes "machine fleet/a …".
+// String returns a text that follows the name of an object, such as "does not fit its checksum".
 func (d Damage) String() string {
 	if int(d) < len(damages) {
 		return damages[d]
@@ -84,7 +83,7 @@ func (d Damage) String() string {
 	return "is damaged in the unknown way " + strconv.Itoa(int(d))
 }
 
-// DamagedError names one object whose record can't be read. It has nothing of the record's content.
+// DamagedError is about an object whose record can't be read. It does not contain the record's content.
 type DamagedError struct {
 	Kind   string
 	Key    object.Key // zero with DamageKey

@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// This example runs a manager whose objects survive it, and copies them.
+// This example makes a manager whose objects are in a file, and a backup of the file.
 func Example() {
 	dir, _ := os.MkdirTemp("", "example")
 	defer func() { _ = os.RemoveAll(dir) }()
@@ -26,9 +26,9 @@ func Example() {
 	}
 	defer func() { _ = db.Close() }()
 
-	options := db.ManagerOptions()          // its Store is db, its clock that of db
-	options.Driver = driver.Unimplemented{} // yours
-	options.Cluster = db                    // only if nodes have no other store
+	options := db.ManagerOptions()          // with the store and the clock of db
+	options.Driver = driver.Unimplemented{} // replace it by your driver
+	options.Cluster = db                    // only if your nodes are stored nowhere else
 	_, err = manager.New(options)
 	fmt.Println("manager:", err)
 

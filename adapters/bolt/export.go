@@ -19,15 +19,15 @@ import (
 // Exported describes what Export did.
 type Exported struct {
 	Objects map[string]int // how many were copied, by kind
-	Damaged []error        // what can't be read: pages, and objects as *DamagedError
+	Damaged []error        // for each page and object that can't be read; for an object a *DamagedError
 }
 
-// Export copies every object that can be read from the file at path, which may be damaged, to a new
-// file at to. The latest writes and deletes may be missing from it. Compare it with the VMs that
-// exist before a manager runs on it.
+// Export copies all objects that can be read from the file at path, which may be damaged, to a new file
+// at to. The new file may lack the latest writes and deletions. Before a manager uses it, compare it with
+// the VMs that exist.
 //
-// It does not change the file at path. It fails with fs.ErrExist if there is a file at to, and with
-// ErrDamaged, without making one, if no object can be read.
+// Export does not change the file at path. It fails with fs.ErrExist if there is a file at to, and with
+// ErrDamaged if no object can be read. Then it creates no file.
 func Export(path, to string) (Exported, error) {
 	e := export{
 		checks: recordChecks(),
@@ -66,9 +66,10 @@ type export struct {
 	checks  map[string]func(key, record []byte) *DamagedError
 	copied  map[string]kindSummary // by kind
 	result  Exported
-	failure error // the first one, of the new file or its layout
+	failure error // the first error of the new file, or a LayoutError of the old one
 }
 
+// fail records an error. Only the first one counts.
 func (e *export) fail(err error) {
 	if e.failure == nil {
 		e.failure = err
@@ -77,7 +78,7 @@ func (e *export) fail(err error) {
 
 func (e *export) damaged(err error) { e.result.Damaged = append(e.result.Damaged, err) }
 
-// bucket begins the bucket of a kind.
+// bucket creates the bucket of a kind in the new file.
 func (e *export) bucket(name []byte, sequence uint64) {
 	if e.checks[string(name)] == nil {
 		return
@@ -110,7 +111,7 @@ func (e *export) record(bucket string, key, record []byte) {
 	e.result.Objects[bucket]++
 }
 
-// finish stores the sequences and the summary.
+// finish stores the sequences and the summary in the new file.
 func (e *export) finish() error {
 	if e.failure == nil && len(e.result.Objects) == 0 {
 		e.failure = fmt.Errorf("%w: no object can be read", ErrDamaged)
@@ -123,7 +124,7 @@ func (e *export) finish() error {
 	return errors.Join(e.failure, writeSummary(e.tx, e.copied))
 }
 
-// recordChecks returns, for each kind, a function that returns what is wrong with a record, or nil.
+// recordChecks returns a function for each kind, which checks a record of the kind.
 func recordChecks() map[string]func(key, record []byte) *DamagedError {
 	return map[string]func(key, record []byte) *DamagedError{
 		"class":      recordCheck[*machine.Class]("class"),
@@ -136,6 +137,7 @@ func recordChecks() map[string]func(key, record []byte) *DamagedError {
 	}
 }
 
+// recordCheck returns a function that returns what is wrong with a record, or nil.
 func recordCheck[T object.Object[T]](kind string) func(key, record []byte) *DamagedError {
 	c := newCodec[T](kind)
 	return func(key, record []byte) *DamagedError {

@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// OpenKind opens the collection of one more kind.
+// OpenKind opens the collection of another kind.
 func OpenKind[T object.Object[T]](db *DB, kind string, indexes map[store.Index]func(T) []string) (*Collection[T], error) {
 	return collection(db, kind, indexes)
 }
@@ -20,30 +20,30 @@ func OpenRaw(path string, options Options, raw bbolt.Options) (*DB, error) {
 	return open(path, options, raw)
 }
 
-// FailCommits makes lets carry out commits instead, from the next on. lets may call do.
+// FailCommits makes later commits call instead. It may call do, which makes the commit.
 func (db *DB) FailCommits(instead func(do func() error) error) {
 	db.update = func(write func(*bbolt.Tx) error) error {
 		return instead(func() error { return db.file.Update(write) })
 	}
 }
 
-// Record returns what the file would hold for o, with its key, and o as it would be read again.
+// Record returns the raw key and the record of o, and o as it would be read again.
 func Record[T object.Object[T]](o T) (key, record []byte, same T, err error) {
 	c := newCodec[T]("thing")
 	return c.encode(o)
 }
 
-// FromRecord reads what Record has returned.
+// FromRecord returns the object of a record.
 func FromRecord[T object.Object[T]](key, record []byte) (T, *DamagedError) {
 	c := newCodec[T]("thing")
 	return c.decode(key, record)
 }
 
-// NewRecord returns a record of that content, with the right checksum.
+// NewRecord returns a record with this content and the right checksum.
 func NewRecord(key, content []byte) []byte { return newRecord(key, content) }
 
-// UpdateSummary makes the file's summary match the file at the end of tx, for tests that change it without
-// the store.
+// UpdateSummary makes the summary match the file, for tests that change the file without the store. Call
+// it at the end of tx.
 func UpdateSummary(tx *bbolt.Tx) error {
 	if tx.Bucket(aboutBucket) == nil {
 		return nil
@@ -88,5 +88,5 @@ func (db *DB) Closing() bool {
 	return db.closed
 }
 
-// Patience is how long Open waits for the file.
+// Patience returns how long Open would wait for the file.
 func (o Options) Patience() time.Duration { return time.Until(o.deadline()) }

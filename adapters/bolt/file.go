@@ -19,39 +19,40 @@ import (
 	"github.com/millwright-go/millwright/adapters/bolt/internal/pagecheck"
 )
 
-// The layout of the file: a bucket for the file itself, and one for each kind.
-// The first holds the number of the layout and the summary; its sequence counts
-// commits. The others hold records; their sequence is the last version given out.
+// layout is the number of the file's layout: a bucket for the file itself, and a bucket for each kind.
+// The first has the number of the layout and the summary; its sequence counts commits. The others have
+// records; their sequence is the last version that was assigned.
 //
-// To change the layout, raise its number, and rewrite a file with a lower number in one transaction
-// before anything is read. A field that is added to a kind raises the number as well, without a
-// rewrite, because an older program should refuse the file as a whole, not object by object.
+// To change the layout, raise the number. In one transaction, before anything else is read, rewrite
+// files with a lower number. Raise it also when a field is added to a kind; no rewrite is needed then.
+// Otherwise an older program would open the file and report every object with the field as damaged.
 const layout = 1
 
+// These are names in the file.
 var (
 	aboutBucket = []byte("millwright")
 	layoutKey   = []byte("layout")
 )
 
-// initialMapSize is the room for the file in the address space. While the file is smaller, a backup under
-// way never holds up a write.
+// initialMapSize is how much address space is reserved for the file. While the file is smaller, no write
+// has to wait for a backup.
 const initialMapSize = 1 << (30 - 4*(1-^uint(0)>>63)) // 1 GiB, or 64 MiB if addresses have 32 bits
 
-// file is an open bbolt file. Its pages were checked when it was opened. Later damage and failed
-// reads of the map make bbolt panic. catchPanic turns that into ErrDamaged.
+// file is an open bbolt file. Its pages were checked when it was opened. Later damage, or a failed read
+// of the memory map, makes bbolt panic. catchPanic turns the panic into ErrDamaged.
 type file struct {
 	*bbolt.DB
 	path   string      // absolute
-	info   fs.FileInfo // of the file itself, wherever it is moved to
-	handle *os.File    // for closing what bbolt has given up
+	info   fs.FileInfo // identifies the file, even if it is moved
+	handle *os.File    // to close the file if bbolt can't
 
-	found  content                // what it held when it was opened
+	found  content                // what the file held when it was opened
 	stored map[string]kindSummary // the summary in the file when it was opened
-	kinds  map[string]kindSummary // as of the last commit; the committer's once all kinds are open
+	kinds  map[string]kindSummary // as of the last commit; once the file is open, only the committer uses it
 }
 
-// catchPanic calls do and returns its panic as an error. After a panic, the state of bbolt's locks is
-// unknown.
+// catchPanic calls do, and returns a panic as an ErrDamaged. After a panic, bbolt may never release its
+// locks.
 func catchPanic(do func() error) (err error, panicked bool) { //nolint:revive // the panic comes with an error
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -62,14 +63,14 @@ func catchPanic(do func() error) (err error, panicked bool) { //nolint:revive //
 	return do(), false
 }
 
-// openFile opens the file at path, and makes it first if there is none.
+// openFile opens the file at path. If there is none, it creates it first.
 func openFile(path string, options Options, raw bbolt.Options) (*file, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		// If two processes do this at once, both go on with the file of the first one.
+		// If two processes create it at the same time, both continue with the first one's file.
 		if err := createFile(path, initialize); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("create: %w", withoutPath(err))
 		}
@@ -96,11 +97,11 @@ func openFile(path string, options Options, raw bbolt.Options) (*file, error) {
 // content is what the pages of a file hold.
 type content struct {
 	pagecheck.Info
-	about map[string][]byte      // the entries of aboutBucket, nil if there is no such bucket
-	kinds map[string]kindSummary // the other buckets
+	about map[string][]byte      // the entries of aboutBucket; nil if there is no such bucket
+	kinds map[string]kindSummary // of the other buckets, by name
 }
 
-// readContent checks the pages before bbolt maps them.
+// readContent checks all pages, before bbolt maps them, and summarizes their content in f.found.
 func (f *file) readContent() (err error) {
 	if f.info, err = f.handle.Stat(); err != nil {
 		return err
@@ -130,7 +131,7 @@ func (f *file) readContent() (err error) {
 	return pageError(err)
 }
 
-// pageError returns an error of package pagecheck as one of this package.
+// pageError makes an error of package pagecheck match ErrForeign if the file is not one of bbolt.
 func pageError(err error) error {
 	if errors.Is(err, pagecheck.ErrNoMeta) {
 		return fmt.Errorf("%w: %w", ErrForeign, err)
@@ -138,12 +139,12 @@ func pageError(err error) error {
 	return err
 }
 
-// open gives the handle to bbolt, which closes it if that fails.
+// open opens the file in bbolt, with f.handle. If that fails, the handle is closed.
 func (f *file) open(options bbolt.Options) error {
-	options.Timeout = time.Nanosecond // the handle has the lock
+	options.Timeout = time.Nanosecond // no wait is needed: the handle has the lock already
 	options.FreelistType = bbolt.FreelistMapType
 	options.InitialMmapSize = initialMapSize
-	options.NoFreelistSync = f.info != nil && !f.found.Freelist // or bbolt commits while it opens
+	options.NoFreelistSync = f.info != nil && !f.found.Freelist // without it, bbolt.Open would write a freelist
 	options.OpenFile = func(string, int, os.FileMode) (*os.File, error) { return f.handle, nil }
 	err, panicked := catchPanic(func() (err error) {
 		f.DB, err = bbolt.Open(f.path, 0o600, &options)
@@ -162,9 +163,8 @@ func (f *file) open(options bbolt.Options) error {
 	return err
 }
 
-// createFile makes a store beside path, lets fill write to it, and links it to path when it is
-// complete. So a process that dies meanwhile leaves nothing at path. If there is a file by then,
-// createFile returns fs.ErrExist.
+// createFile creates a file beside path, lets fill write to it, and then links it to path. So a process
+// that dies meanwhile leaves nothing at path. If there is a file at path, the error is fs.ErrExist.
 func createFile(path string, fill func(*bbolt.Tx) error) error {
 	dir := filepath.Dir(path)
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".new-*") // its mode is 0600
@@ -185,18 +185,18 @@ func createFile(path string, fill func(*bbolt.Tx) error) error {
 	return syncDir(dir)
 }
 
-// withoutPath drops the path of a temporary file, which the user has not given, from an error.
+// withoutPath removes the path of the temporary file from an error, because users don't know that file.
 func withoutPath(err error) error {
-	if of := (*fs.PathError)(nil); errors.As(err, &of) {
-		return of.Err
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return path.Err
 	}
-	if of := (*os.LinkError)(nil); errors.As(err, &of) {
-		return of.Err
+	if link := (*os.LinkError)(nil); errors.As(err, &link) {
+		return link.Err
 	}
 	return err
 }
 
-// syncDir makes the names in a directory durable.
+// syncDir waits until the names in a directory are on the disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir) //nolint:gosec // the caller's path
 	if err != nil {
@@ -214,8 +214,8 @@ func initialize(tx *bbolt.Tx) error {
 	return errors.Join(about.Put(layoutKey, []byte(strconv.Itoa(layout))), writeSummary(tx, nil))
 }
 
-// checkLayout checks that this program can use the file, and that the file holds what was last
-// written to it.
+// checkLayout checks that this program can read the file, and that the file has the records of its last
+// commit.
 func (f *file) checkLayout() error {
 	f.kinds = maps.Clone(f.found.kinds)
 	about := f.found.about
@@ -237,9 +237,8 @@ func (f *file) checkLayout() error {
 	return last.check(f.found)
 }
 
-// close closes the file. If bbolt has panicked, close bypasses bbolt, because the locks in bbolt's
-// memory may be held permanently. bbolt's map stays and would keep the lock of the file, so close
-// releases that lock itself.
+// close closes the file. If bbolt has panicked, its own Close could wait for ever for a lock. Then close
+// releases the file's lock and closes the handle itself.
 func (f *file) close(panicked bool) error {
 	if !panicked && f.DB != nil {
 		return f.Close()

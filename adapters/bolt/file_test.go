@@ -17,15 +17,15 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// holdOpen is a process that opens the file and waits to be killed.
+// holdOpen is the main function of a process that opens the file and waits to be killed.
 func holdOpen(path string) {
 	_, err := bolt.Open(path, bolt.Options{})
 	say("opened: %v", err)
 	select {}
 }
 
-// refused requires that opening the file fails, at once, and leaves the file as it was.
-func refused(t *testing.T, path string, want error) error {
+// requireRefused requires that Open fails with want, at once, and does not change the file.
+func requireRefused(t *testing.T, path string, want error) error {
 	t.Helper()
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestLockedByThisProcess(t *testing.T) {
 	path := newPath(t)
 	db, err := bolt.Open(path, bolt.Options{})
 	require.NoError(t, err)
-	refused(t, path, bolt.ErrLocked)
+	requireRefused(t, path, bolt.ErrLocked)
 	require.NoError(t, db.Close())
 	open(t, path)
 }
@@ -55,13 +55,13 @@ func TestLockedByAnotherProcess(t *testing.T) {
 	c := startChild(t, "hold", path)
 	require.True(t, c.lines.Scan())
 	require.Equal(t, "opened: <nil>", c.lines.Text())
-	refused(t, path, bolt.ErrLocked)
+	requireRefused(t, path, bolt.ErrLocked)
 	c.kill(t)
 	open(t, path)
 }
 
-// Many open a file that does not exist yet. One of them gets it, the others get an error at once,
-// and nothing but the file is left behind.
+// TestCreatedOnce: if many open a file that does not exist yet, one succeeds, and the others get an error
+// at once. No other file is left.
 func TestCreatedOnce(t *testing.T) {
 	for range 5 {
 		path := newPath(t)
@@ -89,7 +89,8 @@ func TestCreatedOnce(t *testing.T) {
 	}
 }
 
-func TestFileIsItsOwners(t *testing.T) {
+// TestFileMode: only the owner can read the file.
+func TestFileMode(t *testing.T) {
 	path := newPath(t)
 	open(t, path)
 	info, err := os.Stat(path)
@@ -102,27 +103,27 @@ func TestNoDirectory(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// An empty file may be all that is left of a fleet, so no store begins in it.
+// TestEmptyFile: an empty file is refused, because it may be all that is left of a fleet.
 func TestEmptyFile(t *testing.T) {
 	path := newPath(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	refused(t, path, bolt.ErrDamaged)
+	requireRefused(t, path, bolt.ErrDamaged)
 }
 
 func TestForeignFiles(t *testing.T) {
 	text := newPath(t)
 	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("not a store\n", 4000)), 0o600))
-	refused(t, text, bolt.ErrForeign)
+	requireRefused(t, text, bolt.ErrForeign)
 
 	other := newPath(t)
 	edit(t, other, func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucket([]byte("mine"))
 		return err
 	})
-	refused(t, other, bolt.ErrForeign)
+	requireRefused(t, other, bolt.ErrForeign)
 }
 
-// edit changes a file without the store.
+// edit changes a file without the store, and updates its summary.
 func edit(t testing.TB, path string, do func(*bbolt.Tx) error) {
 	t.Helper()
 	file, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
@@ -147,31 +148,31 @@ func TestLayoutOfAnotherProgram(t *testing.T) {
 		require.Nil(t, db)
 		require.ErrorAs(t, err, &layout)
 		require.Equal(t, &bolt.LayoutError{Found: found, Known: 1}, layout)
-		refused(t, path, bolt.ErrLayout)
+		requireRefused(t, path, bolt.ErrLayout)
 	}
 }
 
-// A file that was cut off at any page gives an error and does not kill the process: missing pages
-// are read through the map, which is a fault there.
+// TestCutOff: a file that was cut off at any page gives an error. If bbolt read a missing page through
+// the memory map, the process would crash.
 func TestCutOff(t *testing.T) {
 	path := newPath(t)
 	db, err := bolt.Open(path, bolt.Options{Now: now})
 	require.NoError(t, err)
 	for i := range 50 {
-		_, err := db.Machines().Create(noContext, member(strings.Repeat("a", i+1)))
+		_, err := db.Machines().Create(noContext, newMachine(strings.Repeat("a", i+1)))
 		require.NoError(t, err)
 	}
 	require.NoError(t, db.Close())
 	sound, err := os.ReadFile(path)
 	require.NoError(t, err)
 	refused, opened, page := 0, 0, os.Getpagesize()
-	for pages := 1; opened < 3; pages++ { // the rest of the file is room to grow
+	for pages := 1; opened < 3; pages++ { // the end of the file has no pages in use
 		require.NoError(t, os.WriteFile(path, sound[:pages*page], 0o600))
 		db, err := bolt.Open(path, bolt.Options{Now: now})
 		if err != nil {
 			require.ErrorIs(t, err, bolt.ErrDamaged)
 			refused++
-			continue // otherwise what is missing was free
+			continue
 		}
 		listed, err := db.Machines().List(noContext, store.Query{})
 		require.NoError(t, err)
@@ -182,14 +183,13 @@ func TestCutOff(t *testing.T) {
 	require.Greater(t, refused, 2)
 }
 
-// After any change to a file, opening it returns a store or an error. A store has all that it does
-// not report as damaged.
+// TestAnyFile: after any change of the file, Open returns a store or an error, and does not crash.
 func TestAnyFile(t *testing.T) {
 	path := newPath(t)
 	db, err := bolt.Open(path, bolt.Options{Now: now})
 	require.NoError(t, err)
 	for _, name := range []string{"a", "b", "c"} {
-		_, err := db.Machines().Create(noContext, member(name))
+		_, err := db.Machines().Create(noContext, newMachine(name))
 		require.NoError(t, err)
 	}
 	require.NoError(t, db.Close())
@@ -215,7 +215,7 @@ func TestAnyFile(t *testing.T) {
 		if _, err = db.Machines().List(noContext, store.Query{}); err != nil {
 			require.ErrorIs(rt, err, bolt.ErrDamaged)
 		}
-		_, _ = db.Machines().Create(noContext, member("d"))
+		_, _ = db.Machines().Create(noContext, newMachine("d"))
 		_ = db.Close()
 	})
 	require.Positive(t, opened)

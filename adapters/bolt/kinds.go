@@ -13,35 +13,35 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// member is a Collection of any kind, as its DB knows it.
-type member interface {
+// anyCollection is a Collection of any kind.
+type anyCollection interface {
 	name() string
 	damaged() []*DamagedError
 	discard(ctx context.Context, d *DamagedError) error
 
-	// The committer calls these. After writeSequence, staged returns the summary of the kind as the
-	// transaction will leave it. finish makes the staged writes visible, or
-	// drops them if they were not committed.
+	// The committer calls these. After writeSequence, staged returns the kind's summary with the staged
+	// writes. finish makes the staged writes visible, or drops them if they were not committed.
 	writeSequence() error
 	staged() kindSummary
 	finish(committed bool)
 }
 
-// collect opens all collections.
-func (db *DB) collect() error {
+// openCollections opens the collections of all kinds.
+func (db *DB) openCollections() error {
 	label := machine.DefaultPolicy().Keys.NodeMachine
 	return errors.Join(
-		collectInto(db, &db.classes, "class", manager.ClassIndexes()),
-		collectInto(db, &db.secrets, "secret", nil),
-		collectInto(db, &db.deployments, "deployment", manager.DeploymentIndexes()),
-		collectInto(db, &db.sets, "set", manager.SetIndexes()),
-		collectInto(db, &db.machines, "machine", manager.MachineIndexes()),
-		collectInto(db, &db.pools, "pool", manager.PoolIndexes()),
-		collectInto(db, &db.nodes, "node", manager.NodeIndexes(label)),
+		openInto(db, &db.classes, "class", manager.ClassIndexes()),
+		openInto(db, &db.secrets, "secret", nil),
+		openInto(db, &db.deployments, "deployment", manager.DeploymentIndexes()),
+		openInto(db, &db.sets, "set", manager.SetIndexes()),
+		openInto(db, &db.machines, "machine", manager.MachineIndexes()),
+		openInto(db, &db.pools, "pool", manager.PoolIndexes()),
+		openInto(db, &db.nodes, "node", manager.NodeIndexes(label)),
 	)
 }
 
-func collectInto[T object.Object[T]](db *DB, at **Collection[T], kind string, indexes map[store.Index]func(T) []string) (err error) {
+// openInto opens the collection of a kind, and stores it in at.
+func openInto[T object.Object[T]](db *DB, at **Collection[T], kind string, indexes map[store.Index]func(T) []string) (err error) {
 	*at, err = collection(db, kind, indexes)
 	return err
 }
@@ -64,12 +64,12 @@ func (db *DB) Deployments() store.Collection[*deployment.Deployment] { return db
 // Pools returns the collection of pools, with manager.PoolIndexes.
 func (db *DB) Pools() store.Collection[*machinepool.Pool] { return db.pools }
 
-// Nodes returns a collection of nodes, with manager.NodeIndexes of the default label, for a cluster
-// that has no other store for them. It makes the DB a manager.Cluster.
+// Nodes returns a collection of nodes, with manager.NodeIndexes of the default label. It makes the DB a
+// manager.Cluster, for clusters without another store for nodes.
 func (db *DB) Nodes() store.Collection[*machine.Node] { return db.nodes }
 
-// ManagerOptions returns options whose objects are kept in db, with db's clock. Set Driver.
-// Machines join no cluster unless you set Cluster, which may be db itself.
+// ManagerOptions returns options with db's collections and clock. Set Driver. Machines join no cluster
+// unless you set Cluster, which may be db itself.
 func (db *DB) ManagerOptions() manager.Options {
 	return manager.Options{
 		Store: manager.Store{

@@ -14,12 +14,12 @@ import (
 
 var errNoBucket = errors.New("the kind has no bucket yet")
 
-// loadAtOnce is how many records a goroutine decodes at a time.
-const loadAtOnce = 256
+// loadChunk is how many records a goroutine decodes at a time.
+const loadChunk = 256
 
 // loaded is the result of reading a record.
 type loaded[T object.Object[T]] struct {
-	key, record []byte // in the file's map
+	key, record []byte // in the memory map: valid only during the transaction
 	object      T
 	damaged     *DamagedError
 }
@@ -51,10 +51,10 @@ func (c *Collection[T]) load() error {
 	case err != nil:
 		return err
 	}
-	return c.checkSum()
+	return c.checkRecordSum()
 }
 
-// createBucket makes the kind's bucket.
+// createBucket creates the bucket of the kind.
 func (c *Collection[T]) createBucket() error {
 	kinds := c.db.file.kinds
 	kinds[c.name()] = kindSummary{}
@@ -66,9 +66,9 @@ func (c *Collection[T]) createBucket() error {
 	})
 }
 
-// checkSum returns ErrDamaged if the records are not those that were stored last, although each of
-// them is sound. It returns nil while a record is known to be damaged, because the sum differs then.
-func (c *Collection[T]) checkSum() error {
+// checkRecordSum returns ErrDamaged if the records, although none of them is damaged, are not those of
+// the last commit. It returns nil if a record is damaged, because the sum differs then anyway.
+func (c *Collection[T]) checkRecordSum() error {
 	stored, known := c.db.file.stored[c.name()]
 	if !known || stored.Sum == c.db.file.kinds[c.name()].Sum || len(c.damaged()) > 0 {
 		return nil
@@ -76,7 +76,7 @@ func (c *Collection[T]) checkSum() error {
 	return fmt.Errorf("%w: the records of kind %q are not those that were stored last", ErrDamaged, c.name())
 }
 
-// decodeAll fills in the objects, on all processors.
+// decodeAll decodes the records, on all processors.
 func (c *Collection[T]) decodeAll(all []loaded[T]) error {
 	var decoders sync.WaitGroup
 	parts := make(chan []loaded[T])
@@ -95,7 +95,7 @@ func (c *Collection[T]) decodeAll(all []loaded[T]) error {
 		})
 	}
 	for len(all) > 0 {
-		n := min(loadAtOnce, len(all))
+		n := min(loadChunk, len(all))
 		parts <- all[:n]
 		all = all[n:]
 	}
@@ -112,8 +112,8 @@ func (c *Collection[T]) decodePart(part []loaded[T]) {
 	}
 }
 
-// fill passes the objects to the memory. The sequence is at least their highest version, unless
-// another program wrote the file.
+// fill loads the objects into the memory. versions is the last version that was assigned. If another
+// program has written the file, an object may have a higher version, so that one counts.
 func (c *Collection[T]) fill(all []loaded[T], versions uint64) {
 	objects := make([]T, 0, len(all))
 	for i := range all {

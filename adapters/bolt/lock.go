@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// DefaultLockTimeout is how long Open waits for the file by default. A killed process has
-	// released the file long before.
+	// DefaultLockTimeout is how long Open waits for a file in use by default. A killed process releases
+	// the file much sooner.
 	DefaultLockTimeout = 5 * time.Second
-	// lockInterval is the time between two tries of Open.
+	// lockInterval is the time between two attempts to lock the file.
 	lockInterval = 10 * time.Millisecond
 )
 
-// deadline is until when Open waits for the file.
+// deadline returns the time until which Open waits for the file.
 func (o *Options) deadline() time.Time {
 	switch {
 	case o.LockTimeout == 0:
@@ -28,8 +28,8 @@ func (o *Options) deadline() time.Time {
 	return time.Now().Add(o.LockTimeout)
 }
 
-// openLocked opens the file at path and locks it, by the deadline at the latest. The lock belongs
-// to the handle. bbolt takes it once more, which changes nothing.
+// openLocked opens the file at path and locks it. It waits for the lock until the deadline. The lock
+// belongs to the handle. bbolt will lock the handle again, which has no effect.
 func openLocked(path string, options *Options) (*os.File, error) {
 	deadline := options.deadline()
 	for {
@@ -48,10 +48,11 @@ func openLocked(path string, options *Options) (*os.File, error) {
 		if !errors.Is(err, ErrReplaced) {
 			return nil, err
 		}
-		// Another file replaced it while we waited: that is the one to open.
+		// The file was replaced while we waited, so open the new one.
 	}
 }
 
+// lock locks a file, or returns ErrLocked at the deadline.
 func lock(handle *os.File, deadline time.Time, options *Options) error {
 	for {
 		err := syscall.Flock(int(handle.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -76,8 +77,8 @@ func lock(handle *os.File, deadline time.Time, options *Options) error {
 	}
 }
 
-// requireAt returns ErrReplaced unless path leads to the file of the handle, and another error if
-// it can't find that out.
+// requireAt returns ErrReplaced if the file at path is not the handle's file, and another error if that
+// can't be found out.
 func requireAt(path string, handle *os.File) error {
 	info, err := handle.Stat()
 	if err != nil {
@@ -86,6 +87,7 @@ func requireAt(path string, handle *os.File) error {
 	return requireSame(path, info)
 }
 
+// requireSame is requireAt for the FileInfo of the handle.
 func requireSame(path string, info fs.FileInfo) error {
 	there, err := os.Stat(path)
 	switch {

@@ -18,10 +18,10 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Open waits for a file that is in use, and gets it when the other process releases it.
+// TestOpenWaitsForTheLock: Open waits for a file in use, and opens it when it is released.
 // Invariants: P43
 func TestOpenWaitsForTheLock(t *testing.T) {
-	for name, end := range map[string]func(*testing.T, string) (release func()){
+	for name, occupy := range map[string]func(*testing.T, string) (release func()){
 		"closed by this process": func(t *testing.T, path string) func() {
 			db, err := bolt.Open(path, bolt.Options{})
 			require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, waits := newPath(t), make(chan struct{}, 1)
-			release := end(t, path)
+			release := occupy(t, path)
 			options := bolt.Options{LockTimeout: time.Hour}
 			options.OnWaiting(func() {
 				select {
@@ -43,10 +43,10 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 				default:
 				}
 			})
-			opened := begun(func() error {
+			opened := start(func() error {
 				db, err := bolt.Open(path, options)
 				select {
-				case waits <- struct{}{}: // it did not wait
+				case waits <- struct{}{}: // so that the test fails instead of hanging if Open does not wait
 				default:
 				}
 				return errors.Join(err, func() error {
@@ -63,7 +63,7 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 	}
 }
 
-// By default Open waits for some seconds, and no longer.
+// TestOpenWaitsByDefault: by default Open waits for 5 s. It waits no longer than its timeout.
 func TestOpenWaitsByDefault(t *testing.T) {
 	path, waited := newPath(t), 0
 	open(t, path)
@@ -76,7 +76,7 @@ func TestOpenWaitsByDefault(t *testing.T) {
 	require.InDelta(t, bolt.DefaultLockTimeout, bolt.Options{}.Patience(), float64(time.Second))
 }
 
-// OpenContext does not wait for longer than its caller wants to.
+// TestOpenEndsWithItsContext: OpenContext stops waiting when its context ends.
 func TestOpenEndsWithItsContext(t *testing.T) {
 	path := newPath(t)
 	open(t, path)
@@ -89,7 +89,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, enough)
 }
 
-// The error of a file that can't be made names the file, and not the one that it is made from.
+// TestErrorNamesTheFile: if the file can't be created, the error names it, and not the temporary file.
 func TestErrorNamesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing", "fleet.db")
 	_, err := bolt.Open(path, bolt.Options{})
@@ -97,8 +97,7 @@ func TestErrorNamesTheFile(t *testing.T) {
 	require.EqualError(t, err, "open "+path+": create: no such file or directory")
 }
 
-// A file that is removed while it is open takes no more writes, and no other store at its path gets
-// the writes of this one.
+// TestFileIsReplaced: after its file was removed or moved, a store refuses writes, live reads and backups.
 // Invariants: P43
 func TestFileIsReplaced(t *testing.T) {
 	for name, replace := range map[string]func(*testing.T, string){
@@ -115,11 +114,11 @@ func TestFileIsReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)
 			db := open(t, path)
-			kept, err := db.Machines().Create(noContext, member("a"))
+			kept, err := db.Machines().Create(noContext, newMachine("a"))
 			require.NoError(t, err)
 			replace(t, path)
 
-			_, err = db.Machines().Create(noContext, member("b"))
+			_, err = db.Machines().Create(noContext, newMachine("b"))
 			require.ErrorIs(t, err, bolt.ErrReplaced)
 			require.ErrorContains(t, err, path)
 			_, err = db.Machines().Get(noContext, object.Key{Namespace: "fleet", Name: "b"})
@@ -132,46 +131,46 @@ func TestFileIsReplaced(t *testing.T) {
 	}
 }
 
-// A commit that is under way while the file is removed is not acknowledged.
+// TestFileIsReplacedDuringACommit: if the file is removed during a commit, the writes are not acknowledged.
 // Invariants: P43
 func TestFileIsReplacedDuringACommit(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path)
 	db.FailCommits(func(do func() error) error { return errors.Join(os.Remove(path), do()) })
-	_, err := db.Machines().Create(noContext, member("a"))
+	_, err := db.Machines().Create(noContext, newMachine("a"))
 	require.ErrorIs(t, err, bolt.ErrReplaced)
 	require.ErrorIs(t, err, bolt.ErrUncertain)
 	_, err = db.Machines().Live().List(noContext, store.Query{})
 	require.ErrorIs(t, err, bolt.ErrUncertain)
 }
 
-// A path that can't be looked at after a commit, for a while, says nothing about the file: the
-// commit holds, and writes go on when the path can be looked at again.
-func TestPathThatCannotBeLookedAt(t *testing.T) {
+// TestUnreadablePath: if the path can't be read after a commit, the commit counts. Writes fail until the
+// path can be read again.
+func TestUnreadablePath(t *testing.T) {
 	dir := t.TempDir()
 	home, link := filepath.Join(dir, "home"), filepath.Join(dir, "link")
-	lead := func(to string) {
+	linkTo := func(target string) {
 		require.NoError(t, os.RemoveAll(link))
-		require.NoError(t, os.Symlink(to, link))
+		require.NoError(t, os.Symlink(target, link))
 	}
 	require.NoError(t, os.Mkdir(home, 0o700))
-	lead(home)
+	linkTo(home)
 	db := open(t, filepath.Join(link, "fleet.db"))
 	db.FailCommits(func(do func() error) error {
 		err := do()
-		lead(link) // to itself: ELOOP
+		linkTo(link) // to itself: ELOOP
 		return err
 	})
-	kept, err := db.Machines().Create(noContext, member("a"))
+	kept, err := db.Machines().Create(noContext, newMachine("a"))
 	require.NoError(t, err)
-	_, err = db.Machines().Create(noContext, member("b"))
+	_, err = db.Machines().Create(noContext, newMachine("b"))
 	require.ErrorIs(t, err, syscall.ELOOP)
 	require.NotErrorIs(t, err, bolt.ErrUncertain)
 
-	lead(home)
+	linkTo(home)
 	db.FailCommits(func(do func() error) error { return do() })
 	_, err = db.Machines().Live().Get(noContext, kept.Key)
 	require.NoError(t, err)
-	_, err = db.Machines().Create(noContext, member("b"))
+	_, err = db.Machines().Create(noContext, newMachine("b"))
 	require.NoError(t, err)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childVariable makes this test binary a child process instead of a test. It names what to do, and
-// childPath names the file to do it with.
+// childVariable is the variable that makes this test binary a child process: its value says what the
+// child does. childPath is the variable with the path of the file.
 const (
 	childVariable = "MILLWRIGHT_BOLT_CHILD"
 	childPath     = "MILLWRIGHT_BOLT_PATH"
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child is another process.
+// child is a child process.
 type child struct {
 	*exec.Cmd
 	lines *bufio.Scanner
@@ -46,8 +46,7 @@ func startChild(t *testing.T, what, path string) *child {
 	return c
 }
 
-// kill ends the child as a crash does, and returns the lines that it had written and that were not
-// read.
+// kill kills the child (SIGKILL), and returns its lines that were not read yet.
 func (c *child) kill(t *testing.T) (rest []string) {
 	t.Helper()
 	require.NoError(t, c.Process.Kill())
@@ -58,7 +57,7 @@ func (c *child) kill(t *testing.T) (rest []string) {
 	return rest
 }
 
-// say writes one line at once.
+// say prints a line, without a buffer.
 func say(format string, args ...any) {
 	if _, err := os.Stdout.WriteString(fmt.Sprintf(format, args...) + "\n"); err != nil {
 		os.Exit(1)

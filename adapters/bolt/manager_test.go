@@ -18,15 +18,15 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// vms is a provider that answers at once, and whose machines join db at once.
-type vms struct {
+// instantProvider is a provider whose VMs exist and join the cluster at once.
+type instantProvider struct {
 	driver.Unimplemented
 	mu    sync.Mutex
-	made  map[string]int // name to how often it was made
+	made  map[string]int // number of creations, by machine name
 	nodes store.Collection[*machine.Node]
 }
 
-func (v *vms) GetMachineStatus(_ context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+func (v *instantProvider) GetMachineStatus(_ context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.made[req.Machine.Name] == 0 {
@@ -35,7 +35,7 @@ func (v *vms) GetMachineStatus(_ context.Context, req *driver.GetMachineStatusRe
 	return &driver.GetMachineStatusResponse{ProviderID: "vm:///" + req.Machine.Name, NodeName: req.Machine.Name}, nil
 }
 
-func (v *vms) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (v *instantProvider) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	id := "vm:///" + req.Machine.Name
@@ -52,7 +52,7 @@ func (v *vms) CreateMachine(ctx context.Context, req *driver.CreateMachineReques
 	return &driver.CreateMachineResponse{ProviderID: id, NodeName: req.Machine.Name}, nil
 }
 
-// runUntil runs a manager on db until a watch of machines shows done.
+// runUntil runs a manager on db until done returns true for the machines.
 func runUntil(t *testing.T, db *bolt.DB, d driver.Driver, done func([]*machine.Machine) bool) {
 	t.Helper()
 	options := db.ManagerOptions()
@@ -60,7 +60,7 @@ func runUntil(t *testing.T, db *bolt.DB, d driver.Driver, done func([]*machine.M
 	m, err := manager.New(options)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(noContext, 20*time.Second)
-	ended := begun(func() error { return m.Run(ctx) })
+	ended := start(func() error { return m.Run(ctx) })
 	for range db.Machines().Watch(ctx) {
 		listed, err := db.Machines().List(noContext, store.Query{})
 		require.NoError(t, err)
@@ -68,11 +68,12 @@ func runUntil(t *testing.T, db *bolt.DB, d driver.Driver, done func([]*machine.M
 			break
 		}
 	}
-	require.NoError(t, ctx.Err(), "not in time")
+	require.NoError(t, ctx.Err(), "not within 20 s")
 	cancel()
 	require.NoError(t, ended())
 }
 
+// allRunning returns a function that reports whether there are n machines, all of them Running.
 func allRunning(n int) func([]*machine.Machine) bool {
 	return func(machines []*machine.Machine) bool {
 		for _, m := range machines {
@@ -84,11 +85,12 @@ func allRunning(n int) func([]*machine.Machine) bool {
 	}
 }
 
-// A manager whose process restarts goes on where the last one stopped.
+// TestManagerBeginsAnew: a new manager continues with the objects of an earlier one, and creates no VM
+// twice.
 // Invariants: P26
 func TestManagerBeginsAnew(t *testing.T) {
 	path := newPath(t)
-	provider := &vms{made: map[string]int{}}
+	provider := &instantProvider{made: map[string]int{}}
 	begin := func() *bolt.DB {
 		db, err := bolt.Open(path, bolt.Options{})
 		require.NoError(t, err)

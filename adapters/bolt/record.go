@@ -18,8 +18,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// A record is what the file holds for an object: one byte that names the format, four bytes of
-// checksum, and the object as JSON under the names of its Go fields. Fields that a program does not know are DamageContent to it, because its next write would lose them.
+// A record is the stored form of an object: a byte with the format, four bytes of checksum, and the
+// object as JSON with the names of its Go fields. An unknown field makes the record damaged
+// (DamageContent), because the next write would lose the field.
 const (
 	formatJSON = 1
 	headLength = 5
@@ -30,8 +31,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // codec turns the objects of one kind into records and back.
 type codec[T object.Object[T]] struct {
 	kind string
-	elem reflect.Type // T points to it
-	utc  func(reflect.Value)
+	elem reflect.Type        // the type that T points to
+	utc  func(reflect.Value) // converts all times in an elem to UTC; nil if it has none
 }
 
 func newCodec[T object.Object[T]](kind string) codec[T] {
@@ -39,8 +40,9 @@ func newCodec[T object.Object[T]](kind string) codec[T] {
 	return codec[T]{kind: kind, elem: elem, utc: times(elem)}
 }
 
-// encode returns the key and the record of o, and o as decode will return it. It converts the times
-// of o to UTC. An object that has no such form is store.ErrInvalid.
+// encode returns the raw key and the record of o, and the object that decode will return for it: o
+// itself, unless some of its text is not UTF-8. It converts the times of o to UTC. If o can't be written,
+// the error is store.ErrInvalid.
 func (c *codec[T]) encode(o T) (key, record []byte, same T, err error) {
 	if key, err = rawKey(o.ObjectMeta().Key); err != nil {
 		return nil, nil, same, err
@@ -53,7 +55,7 @@ func (c *codec[T]) encode(o T) (key, record []byte, same T, err error) {
 		return nil, nil, same, fmt.Errorf("%w: %s", store.ErrInvalid, unwritable(err))
 	}
 	record = newRecord(key, content)
-	// Text that is not UTF-8 is written as U+FFFD, which is escaped only then.
+	// json.Marshal replaces invalid UTF-8 by an escaped U+FFFD. It never escapes a U+FFFD of the text.
 	if !bytes.Contains(content, []byte(`\ufffd`)) {
 		return key, record, o, nil
 	}
@@ -64,7 +66,7 @@ func (c *codec[T]) encode(o T) (key, record []byte, same T, err error) {
 	return key, record, same, nil
 }
 
-// unwritable returns what encoding/json rejects, without the value, which may be a secret's.
+// unwritable returns the text of an error of encoding/json without the value, which may be secret.
 func unwritable(err error) string {
 	var marshaler *json.MarshalerError
 	if errors.As(err, &marshaler) {
@@ -101,9 +103,10 @@ func (c *codec[T]) decode(key, record []byte) (T, *DamagedError) {
 	return o, nil
 }
 
+// content decodes the JSON of a record.
 func (c *codec[T]) content(text []byte) (T, Damage) {
 	var none T
-	o, _ := reflect.New(c.elem).Interface().(T) // it is: elem is what T points to
+	o, _ := reflect.New(c.elem).Interface().(T) // always ok, because T is *elem
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(o); err != nil {
@@ -118,7 +121,7 @@ func (c *codec[T]) content(text []byte) (T, Damage) {
 	return o, DamageNone
 }
 
-// newRecord returns the record of a content.
+// newRecord returns a record with this content.
 func newRecord(key, content []byte) []byte {
 	record := make([]byte, headLength, headLength+len(content))
 	record[0] = formatJSON
@@ -126,13 +129,13 @@ func newRecord(key, content []byte) []byte {
 	return append(record, content...)
 }
 
-// checksum covers the key, so that a record is not taken for another object's.
+// checksum covers the key, too, so that a record is not valid under another key.
 func checksum(key, content []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, content)
 }
 
-// rawKey returns the key of an object in its bucket: the length of the namespace, the namespace,
-// then the name.
+// rawKey returns the key of an object in its bucket: the length of the namespace, the namespace, and
+// the name.
 func rawKey(k object.Key) ([]byte, error) {
 	if !utf8.ValidString(k.Namespace) || !utf8.ValidString(k.Name) {
 		return nil, fmt.Errorf("%w: its name is not UTF-8", store.ErrInvalid)
@@ -145,6 +148,7 @@ func rawKey(k object.Key) ([]byte, error) {
 	return raw, nil
 }
 
+// keyOf returns the object key of a raw key, and false if it is none.
 func keyOf(raw []byte) (object.Key, bool) {
 	length, n := binary.Uvarint(raw)
 	if n <= 0 || length > uint64(len(raw)-n) {
@@ -158,10 +162,9 @@ func keyOf(raw []byte) (object.Key, bool) {
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// times returns a function that converts all times within a value of type t to UTC, or nil if there
-// are none. RFC 3339 has no seconds in its offsets, as old offsets do, so a time in another zone
-// might not come back. The function does not write to times that are in UTC already, because they
-// may be shared.
+// times returns a function that converts all times in a value of type t to UTC, or nil if there are
+// none. Times in other zones might not be read back as they were written, because offsets in RFC 3339
+// have no seconds. The function does not write to times in UTC, because other objects may share them.
 func times(t reflect.Type) func(reflect.Value) {
 	switch {
 	case t == timeType:
@@ -183,32 +186,33 @@ func times(t reflect.Type) func(reflect.Value) {
 			}
 		}
 	case t.Kind() == reflect.Pointer:
-		of := times(t.Elem())
-		if of == nil {
+		convert := times(t.Elem())
+		if convert == nil {
 			return nil
 		}
 		return func(v reflect.Value) {
 			if !v.IsNil() {
-				of(v.Elem())
+				convert(v.Elem())
 			}
 		}
 	}
 	return nil
 }
 
+// timesOfFields is times for a struct.
 func timesOfFields(t reflect.Type) func(reflect.Value) {
-	moves := make(map[int]func(reflect.Value))
+	converts := make(map[int]func(reflect.Value))
 	for i := range t.NumField() {
-		if move := times(t.Field(i).Type); move != nil && t.Field(i).IsExported() {
-			moves[i] = move
+		if convert := times(t.Field(i).Type); convert != nil && t.Field(i).IsExported() {
+			converts[i] = convert
 		}
 	}
-	if len(moves) == 0 {
+	if len(converts) == 0 {
 		return nil
 	}
 	return func(v reflect.Value) {
-		for i, move := range moves {
-			move(v.Field(i))
+		for i, convert := range converts {
+			convert(v.Field(i))
 		}
 	}
 }

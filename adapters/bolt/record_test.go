@@ -26,7 +26,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// anyText includes what is special to JSON or not UTF-8.
+// anyText generates strings, also invalid UTF-8 and characters that JSON escapes.
 func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]string{"", "a", "\xff", "a\xc3", "\ufffd", `\ufffd`, "<&>\"\\\x00\u2028", "ß"}),
@@ -34,6 +34,7 @@ func anyText() *rapid.Generator[string] {
 	)
 }
 
+// anyTime generates times in several zones, also the zero time.
 func anyTime() *rapid.Generator[time.Time] {
 	zones := []*time.Location{
 		time.UTC, time.Local, time.FixedZone("", 3600), time.FixedZone("mean time", 3208), time.FixedZone("", -86399),
@@ -47,7 +48,7 @@ func anyTime() *rapid.Generator[time.Time] {
 	})
 }
 
-// anyOf draws anything that a field of the kind can hold and JSON can express.
+// anyOf generates objects with any fields that can be written as JSON.
 func anyOf[V any]() *rapid.Generator[V] {
 	code := rapid.Map(rapid.IntRange(0, 16), func(n int) codes.Code { return codes.Code(n) })
 	share := rapid.Custom(func(t *rapid.T) rollout.IntOrPercent {
@@ -62,9 +63,9 @@ func anyOf[V any]() *rapid.Generator[V] {
 	return rapid.MakeCustom[V](rapid.MakeConfig{Types: types, Kinds: kinds})
 }
 
-// lossless: what is stored is read again as it was returned to the writer. If its text is UTF-8,
-// that is what the writer wrote.
-func lossless[V any, T interface {
+// requireLossless requires that an object is read as the write has returned it. If its text is UTF-8, that
+// is the object that was written.
+func requireLossless[V any, T interface {
 	*V
 	object.Object[T]
 }](t *testing.T) {
@@ -81,7 +82,7 @@ func lossless[V any, T interface {
 		read, damaged := bolt.FromRecord[T](key, record)
 		require.Nil(t, damaged)
 		require.Equal(t, same, read)
-		require.True(t, reflect.DeepEqual(same, read), "equal but for nil or location")
+		require.True(t, reflect.DeepEqual(same, read), "nil or a time zone differs")
 		if same == o {
 			require.True(t, given.SpecEqual(read))
 			require.Equal(t, asText(t, given), asText(t, read))
@@ -89,28 +90,29 @@ func lossless[V any, T interface {
 	})
 }
 
-// asText returns a record's content, times in UTC.
+// asText returns the JSON in the record of an object.
 func asText[T object.Object[T]](t require.TestingT, o T) string {
 	_, record, _, err := bolt.Record(o)
 	require.NoError(t, err)
 	return string(record[5:])
 }
 
+// TestLossless checks requireLossless for all kinds.
 func TestLossless(t *testing.T) {
-	t.Run("machine", func(t *testing.T) { lossless[machine.Machine](t) })
-	t.Run("class", func(t *testing.T) { lossless[machine.Class](t) })
-	t.Run("secret", func(t *testing.T) { lossless[machine.Secret](t) })
-	t.Run("node", func(t *testing.T) { lossless[machine.Node](t) })
-	t.Run("set", func(t *testing.T) { lossless[machineset.Set](t) })
-	t.Run("deployment", func(t *testing.T) { lossless[deployment.Deployment](t) })
-	t.Run("pool", func(t *testing.T) { lossless[machinepool.Pool](t) })
+	t.Run("machine", func(t *testing.T) { requireLossless[machine.Machine](t) })
+	t.Run("class", func(t *testing.T) { requireLossless[machine.Class](t) })
+	t.Run("secret", func(t *testing.T) { requireLossless[machine.Secret](t) })
+	t.Run("node", func(t *testing.T) { requireLossless[machine.Node](t) })
+	t.Run("set", func(t *testing.T) { requireLossless[machineset.Set](t) })
+	t.Run("deployment", func(t *testing.T) { requireLossless[deployment.Deployment](t) })
+	t.Run("pool", func(t *testing.T) { requireLossless[machinepool.Pool](t) })
 }
 
-// Times in other zones come back as the same instants, the zero time as zero, even if RFC 3339
-// can't express the offset.
+// TestTimesKeepTheirInstant: times in other zones are read as the same instants, and the zero time as
+// zero, even if RFC 3339 can't express the offset.
 func TestTimesKeepTheirInstant(t *testing.T) {
 	meanTime := time.FixedZone("LMT", 3208)
-	m := member("a")
+	m := newMachine("a")
 	m.UID, m.Version = "uid", "1"
 	m.Status.Since = time.Time{}.In(meanTime)
 	m.Status.ClockFrom = now().In(meanTime)
@@ -122,15 +124,16 @@ func TestTimesKeepTheirInstant(t *testing.T) {
 	require.True(t, read.Status.ClockFrom.Equal(now()))
 }
 
-func TestWhatCannotBeStored(t *testing.T) {
+// TestInvalidObjects: an object that can't be written is store.ErrInvalid, and the error has the reason.
+func TestInvalidObjects(t *testing.T) {
 	c := open(t, newPath(t))
-	for name, changeB := range map[string]func(*deployment.Deployment){
+	for name, change := range map[string]func(*deployment.Deployment){
 		"name is not UTF-8": func(d *deployment.Deployment) { d.Name = "a\xff" },
 		"name is longer":    func(d *deployment.Deployment) { d.Name = strings.Repeat("a", 40_000) },
 		"IntOrPercent":      func(d *deployment.Deployment) { d.Spec.Strategy.MaxSurge.Value = -1 },
 	} {
 		d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "a"}}}
-		changeB(d)
+		change(d)
 		_, err := c.Deployments().Create(noContext, d)
 		require.ErrorIs(t, err, store.ErrInvalid)
 		require.ErrorContains(t, err, name)
@@ -141,7 +144,7 @@ func TestWhatCannotBeStored(t *testing.T) {
 	require.Empty(t, listed)
 }
 
-// fill puts something into every field, numbered, so that none equals another.
+// fill sets every field to a value that is not zero. n counts the fields, so that most values differ.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -175,20 +178,21 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// The golden files are what the layout of the next release holds for an object with every field
-// set. Once it is released: if a field is renamed or removed, old files must be rewritten as they
-// are opened; if one is added, raise the layout.
+// TestRecordsKeepTheirForm: the golden files have the JSON of an object of each kind with every field
+// set. If a field of a released layout is renamed or removed, Open must rewrite old files; if a field is
+// added, raise the layout.
 func TestRecordsKeepTheirForm(t *testing.T) {
-	form[*machine.Machine](t, "machine")
-	form[*machine.Class](t, "class")
-	form[*machine.Secret](t, "secret")
-	form[*machine.Node](t, "node")
-	form[*machineset.Set](t, "set")
-	form[*deployment.Deployment](t, "deployment")
-	form[*machinepool.Pool](t, "pool")
+	requireForm[*machine.Machine](t, "machine")
+	requireForm[*machine.Class](t, "class")
+	requireForm[*machine.Secret](t, "secret")
+	requireForm[*machine.Node](t, "node")
+	requireForm[*machineset.Set](t, "set")
+	requireForm[*deployment.Deployment](t, "deployment")
+	requireForm[*machinepool.Pool](t, "pool")
 }
 
-func form[T object.Object[T]](t *testing.T, name string) {
+// requireForm compares the record of an object with its golden file.
+func requireForm[T object.Object[T]](t *testing.T, name string) {
 	t.Helper()
 	n := 0
 	value := reflect.New(reflect.TypeFor[T]().Elem())
@@ -202,22 +206,22 @@ func form[T object.Object[T]](t *testing.T, name string) {
 	read, damaged := bolt.FromRecord[T](key, bolt.NewRecord(key, record[5:]))
 	require.Nil(t, damaged)
 	require.Equal(t, o, read)
-	filled(t, name, reflect.ValueOf(read).Elem())
+	requireFilled(t, name, reflect.ValueOf(read).Elem())
 }
 
-// filled: every field of an object comes from its record.
-func filled(t *testing.T, path string, v reflect.Value) {
+// requireFilled requires that no field is zero: each was read from the record.
+func requireFilled(t *testing.T, path string, v reflect.Value) {
 	t.Helper()
 	require.False(t, v.IsZero(), "%s is not in the record", path)
 	if v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]() {
 		for i := range v.NumField() {
-			filled(t, path+"."+v.Type().Field(i).Name, v.Field(i))
+			requireFilled(t, path+"."+v.Type().Field(i).Name, v.Field(i))
 		}
 	}
 }
 
-// FuzzRecord: any bytes are an object or damage. An object can be written again and is then the
-// same.
+// FuzzRecord: any bytes give an object or a damage. The object of a record can be written and read again,
+// and is the same then.
 func FuzzRecord(f *testing.F) {
 	// The seeds are small, because the fuzzer spends its time on shrinking what it finds.
 	key, content := []byte("\x01na"), []byte(`{"Name":"a","Namespace":"n","UID":"u","Version":"1","CreatedAt":"2031-05-07T11:13:17Z"}`)

@@ -13,17 +13,18 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// twins are the store and one in memory that get the same calls.
+// twins are this store and a store in memory, which get the same calls.
 type twins struct {
 	path   string
 	db     *bolt.DB
 	things *objects
 	memory *store.Memory[*storetest.Object]
 
-	versions map[string]bool // all that were given out
+	versions map[string]bool // all that were assigned
 	uids     map[string]bool
 }
 
+// open opens the file.
 func (w *twins) open(t *rapid.T) {
 	var err error
 	w.db, err = bolt.OpenRaw(w.path, bolt.Options{Now: now}, bbolt.Options{NoSync: true})
@@ -32,7 +33,7 @@ func (w *twins) open(t *rapid.T) {
 	require.NoError(t, err)
 }
 
-// draw scrambles what a writer may set.
+// draw sets the fields that a writer may set to random values.
 func (w *twins) draw(t *rapid.T, o *storetest.Object) {
 	o.Spec.Replicas = rapid.Int64Range(0, 2).Draw(t, "replicas")
 	o.Spec.Zones = rapid.SliceOfN(rapid.SampledFrom([]string{"north", "south"}), 0, 2).Draw(t, "zones")
@@ -41,7 +42,7 @@ func (w *twins) draw(t *rapid.T, o *storetest.Object) {
 	o.Labels = rapid.SampledFrom([]map[string]string{nil, {}, {"a": "b"}, {"a": "\xff"}}).Draw(t, "labels")
 }
 
-// same requires that a call ended alike for both.
+// same requires that a call had the same result in both stores.
 func (w *twins) same(t *rapid.T, ours, theirs *storetest.Object, err, want error) {
 	if want != nil {
 		require.EqualError(t, err, want.Error())
@@ -58,7 +59,7 @@ func (w *twins) same(t *rapid.T, ours, theirs *storetest.Object, err, want error
 	require.Equal(t, anonymous(theirs), anonymous(ours))
 }
 
-// anonymous removes what two stores need not agree on.
+// anonymous returns an object without what may differ between the stores.
 func anonymous(o *storetest.Object) *storetest.Object {
 	c := o.Clone()
 	c.UID, c.Version = "", ""
@@ -68,20 +69,20 @@ func anonymous(o *storetest.Object) *storetest.Object {
 	return c
 }
 
-// request is a write for both twins: the same one, based on what each has.
+// request returns the same random write for both stores, each based on the object in that store.
 func (w *twins) request(t *rapid.T) (ours, theirs *storetest.Object) {
 	k := object.Key{Namespace: "fleet", Name: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")}
-	scrambled := &storetest.Object{}
-	w.draw(t, scrambled)
-	dress := func(c store.Collection[*storetest.Object]) *storetest.Object {
+	values := &storetest.Object{}
+	w.draw(t, values)
+	apply := func(c store.Collection[*storetest.Object]) *storetest.Object {
 		o := &storetest.Object{Meta: object.Meta{Key: k, Version: "none"}}
 		if stored, err := c.Get(noContext, k); err == nil {
 			o = stored.Clone()
 		}
-		o.Spec, o.Status, o.Finalizers, o.Labels = scrambled.Spec, scrambled.Status, scrambled.Finalizers, scrambled.Labels
+		o.Spec, o.Status, o.Finalizers, o.Labels = values.Spec, values.Status, values.Finalizers, values.Labels
 		return o
 	}
-	return dress(w.things), dress(w.memory)
+	return apply(w.things), apply(w.memory)
 }
 
 func (w *twins) create(t *rapid.T) {
@@ -115,8 +116,7 @@ func (w *twins) delete(t *rapid.T) {
 	w.same(t, nil, nil, err, w.memory.Delete(noContext, b.Key, b.UID))
 }
 
-// reopen requires that closing and opening changes nothing: neither the objects, to the last nil,
-// nor the indexes.
+// reopen closes and opens the file, and requires that objects and indexes are exactly as before.
 func (w *twins) reopen(t *rapid.T) {
 	queries := []store.Query{
 		{},
@@ -140,7 +140,8 @@ func (w *twins) reopen(t *rapid.T) {
 	}
 }
 
-// TestReopened: the store answers as the one in memory does, however often it is closed in between.
+// TestReopened: this store gives the same results as the one in memory, also if it is closed and opened
+// between the calls.
 func TestReopened(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &twins{

@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// window is a kind whose spec shares its times between the versions of an object, because a status
-// write leaves the spec alone.
+// window is a kind with times in its spec. A status write does not copy the spec, so the versions of an
+// object share these times.
 type window struct {
 	object.Meta
 	Times []time.Time
@@ -27,8 +27,8 @@ func (w *window) SpecEqual(v *window) bool {
 	return slices.EqualFunc(w.Times, v.Times, time.Time.Equal)
 }
 
-// The store must not write to what a stored object shares with its successor, because readers read
-// it. The race detector finds such a write.
+// TestSharedTimesAreLeftAlone: the store must not write to times that versions of an object share, because
+// others may read them. The race detector would find such a write.
 func TestSharedTimesAreLeftAlone(t *testing.T) {
 	windows, err := bolt.OpenKind[*window](open(t, newPath(t)), "window", nil)
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestSharedTimesAreLeftAlone(t *testing.T) {
 	stored, err := windows.Create(noContext, o)
 	require.NoError(t, err)
 	require.Equal(t, now(), stored.Times[0])
-	wait := begun(func() error {
+	wait := start(func() error {
 		for range 100 {
 			if !stored.Times[0].Equal(now()) {
 				break

@@ -9,13 +9,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// kindSummary describes the records of one kind. Each commit stores it, so that Open notices
-// records that are missing, deleted ones that are back, and old versions of a record, even if each
-// page and each record is sound by itself.
+// kindSummary summarizes the records of one kind. Each commit stores it. So Open notices if records are
+// missing, if deleted ones are back, and if a record is an old version, even if no page and no record is
+// damaged.
 type kindSummary struct {
 	Count   uint64 // of records
 	Sum     uint64 // of the checksums of all records
-	Version uint64 // the last one given out: the sequence of the bucket
+	Version uint64 // the last one that was assigned: the sequence of the bucket
 }
 
 func (s *kindSummary) add(record []byte) {
@@ -38,15 +38,15 @@ func storedChecksum(record []byte) uint64 {
 
 // fileSummary is stored under summaryKey.
 type fileSummary struct {
-	// Commit is the ID of the transaction that wrote the summary. The meta page has it too. If they
-	// differ, the root page is an old one.
+	// Commit is the ID of the transaction that wrote the summary. If the meta page has another ID, a page
+	// is an old version.
 	Commit uint64
 	Kinds  map[string]kindSummary
 }
 
 var summaryKey = []byte("summary")
 
-// writeSummary stores what the file holds after the transaction.
+// writeSummary stores the summary of the file as it will be after the transaction.
 func writeSummary(tx *bbolt.Tx, kinds map[string]kindSummary) error {
 	content, err := json.Marshal(fileSummary{Commit: uint64(tx.ID()), Kinds: kinds})
 	if err != nil {
@@ -67,8 +67,7 @@ func readSummary(about map[string][]byte) (fileSummary, error) {
 	return s, nil
 }
 
-// check compares the summary with the file's content. It leaves the sums to the collections, which
-// know whether a record is damaged.
+// check compares the summary with the content of the file, except for the sums: see checkRecordSum.
 func (s fileSummary) check(found content) error {
 	if s.Commit != found.Commit {
 		return fmt.Errorf("%w: its meta page is of commit %d, its summary of commit %d: a page is an old one, "+
@@ -92,7 +91,7 @@ func (s fileSummary) check(found content) error {
 	return nil
 }
 
-// stagedKinds returns the summaries of all kinds as the current transaction will leave them.
+// stagedKinds returns the summaries of all kinds as they will be after the current transaction.
 func (db *DB) stagedKinds() map[string]kindSummary {
 	all := maps.Clone(db.file.kinds)
 	for _, k := range db.commits.enlisted {

@@ -24,7 +24,8 @@ prints what it left out. FILE is not changed. NEW-FILE must not exist yet. It ho
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run returns the exit code: 0 if there is a new file, even if objects are missing from it.
+// run returns the exit status: 0 if there is a new file, even if it lacks objects; 1 if there is none; 2
+// if the arguments are wrong.
 func run(args []string, out, errors io.Writer) int {
 	flags := flag.NewFlagSet("bolt-export", flag.ContinueOnError)
 	flags.SetOutput(errors)

@@ -1,4 +1,4 @@
-// Package pagecheck reads a bbolt file page by page, without bbolt, before bbolt maps it.
+// Package pagecheck checks the pages of a bbolt file without bbolt, before bbolt maps the file.
 //
 // bbolt trusts the pages of its file. It checks little when it opens a file, and its own check,
 // bbolt.Tx.Check, follows the pages through the map. Damage can therefore end the process, and no

@@ -8,13 +8,13 @@ import (
 	"io"
 )
 
-// A bbolt file begins with two meta pages. Commits write them in turn. Meta page n is page n.
+// A bbolt file begins with two meta pages, pages 0 and 1. Commits write them in turn.
 const (
 	metaMagic   = 0xED0CDAED
 	metaVersion = 2
 
 	pageHeader  = 16 // id, flags, count and overflow of a page
-	metaSummed  = 56 // the bytes after the page header that the checksum of a meta page covers
+	metaSummed  = 56 // number of bytes after the page header that the checksum covers
 	minPageSize = 1 << 10
 	maxPageSize = 1 << 24
 )
@@ -27,13 +27,13 @@ type meta struct {
 	pageSize int64
 	root     uint64 // page of the root bucket
 	freelist uint64 // page of the freelist, or noFreelist
-	pages    uint64 // the high water mark: all pages have a lower ID
+	pages    uint64 // number of pages: all IDs are lower
 	txID     uint64
 }
 
 const noFreelist = ^uint64(0)
 
-// readMeta reads the meta page at an offset. It returns ErrNoMeta if there is something else.
+// readMeta reads the meta page at an offset. It returns ErrNoMeta if there is none.
 func readMeta(file io.ReaderAt, offset int64) (meta, error) {
 	var raw [pageHeader + metaSummed + 8]byte
 	if _, err := file.ReadAt(raw[:], offset); errors.Is(err, io.EOF) {
@@ -61,9 +61,9 @@ func readMeta(file io.ReaderAt, offset int64) (meta, error) {
 	return m, nil
 }
 
-// newerMeta returns the meta page of the last commit. In a sound file both can be read, and their
-// transactions are adjacent, or two apart after the first commit to a backup. Otherwise the last
-// commit may be missing, which is ErrDamaged.
+// newerMeta returns the meta page of the last commit. In a sound file both meta pages can be read, and
+// their transaction IDs differ by 1, or by 2 after the first commit to a restored backup. Otherwise the
+// last commit may be missing, and the error is ErrDamaged.
 func newerMeta(file io.ReaderAt) (meta, error) {
 	first, err := readMeta(file, 0)
 	if err != nil {
@@ -85,7 +85,7 @@ func newerMeta(file io.ReaderAt) (meta, error) {
 	return first, nil
 }
 
-// anyMeta returns the newer one of the meta pages that can be read.
+// anyMeta returns the newer meta page that can be read.
 func anyMeta(file io.ReaderAt) (meta, error) {
 	first, err := readMeta(file, 0)
 	if err != nil {
@@ -96,12 +96,12 @@ func anyMeta(file io.ReaderAt) (meta, error) {
 	}
 	second, err := readMeta(file, first.pageSize)
 	if err != nil || second.pageSize != first.pageSize || second.txID < first.txID {
-		return first, nil //nolint:nilerr // one is enough
+		return first, nil //nolint:nilerr // one meta page is enough
 	}
 	return second, nil
 }
 
-// metaMissing makes ErrNoMeta of one page ErrDamaged, because the other one is there.
+// metaMissing turns ErrNoMeta into ErrDamaged: the other meta page exists, so it is a bbolt file.
 func metaMissing(err error) error {
 	if errors.Is(err, ErrNoMeta) {
 		return fmt.Errorf("%w: one of its two meta pages is missing", ErrDamaged)
@@ -109,7 +109,7 @@ func metaMissing(err error) error {
 	return err
 }
 
-// findSecondMeta looks for the second meta page if the page size is not known.
+// findSecondMeta looks for the second meta page at all possible page sizes.
 func findSecondMeta(file io.ReaderAt) (meta, bool) {
 	for size := int64(minPageSize); size <= maxPageSize; size *= 2 {
 		if m, err := readMeta(file, size); err == nil && m.pageSize == size {

@@ -7,23 +7,23 @@ import (
 	"io"
 )
 
-// Check and Salvage return these, wrapped, and errors of the file's ReadAt as they are.
+// Check and Salvage wrap these errors. They return errors of the file's ReadAt as they are.
 var (
 	ErrDamaged = errors.New("damaged")
 	ErrNoMeta  = errors.New("it has no meta page of bbolt")
 )
 
-// Visitor is called with what the file holds. Byte slices are valid during the call only.
+// Visitor has functions that get the content of the file. Byte slices are valid during the call only.
 type Visitor struct {
-	Bucket func(name []byte, sequence uint64)     // a bucket of the root begins
-	Record func(bucket string, key, value []byte) // an entry of that bucket
+	Bucket func(name []byte, sequence uint64)     // called for each bucket of the root, before its records
+	Record func(bucket string, key, value []byte) // called for each record of a bucket
 }
 
 // Info describes a file.
 type Info struct {
 	Commit   uint64 // ID of the last transaction
 	Freelist bool   // the file has one
-	Nested   bool   // a bucket of the root has a bucket in it, which Check does not read
+	Nested   bool   // there are buckets in buckets of the root; Check does not read them
 }
 
 // These are the flags of pages and of the elements of a leaf.
@@ -35,7 +35,7 @@ const (
 
 	elementSize  = 16
 	bucketHeader = 16 // root page and sequence of a bucket
-	maxDepth     = 64 // of the tree: with two keys a page, more than any disk holds
+	maxDepth     = 64 // of the tree; even with two keys a page, no disk can hold more
 )
 
 // checker reads the pages that a meta page leads to.
@@ -43,15 +43,15 @@ type checker struct {
 	file    io.ReaderAt
 	meta    meta
 	visitor Visitor
-	skip    func(error) error // returns nil to go on behind a damaged part, or the error
+	skip    func(error) error // gets an error: it returns nil to continue after the damaged part, or the error
 	info    Info
 
-	visited []uint64 // a bit a page
-	buffers [maxDepth][]byte
+	visited []uint64         // one bit for each page
+	buffers [maxDepth][]byte // pages, by depth in the tree
 }
 
-// Check reads every page in use of a file of this size. It returns ErrDamaged for the first damage,
-// and ErrNoMeta if the file is not one of bbolt.
+// Check reads all pages in use of a file of this size. It returns an ErrDamaged about the first damage, or
+// ErrNoMeta if the file is not one of bbolt.
 func Check(file io.ReaderAt, size int64, visitor Visitor) (Info, error) {
 	m, err := newerMeta(file)
 	if err != nil {
@@ -67,9 +67,9 @@ func Check(file io.ReaderAt, size int64, visitor Visitor) (Info, error) {
 	return c.info, c.checkFreelist()
 }
 
-// Salvage is Check for a damaged file. It goes on after a damage, leaves out what the damaged page
-// or element leads to, and calls damage with what it left out. It ignores the freelist. It fails if
-// neither meta page can be read.
+// Salvage is Check for a damaged file. It leaves out each damaged page or element with everything below
+// it, calls damage with the error, and continues. It ignores the freelist. It fails if no meta page can
+// be read.
 func Salvage(file io.ReaderAt, size int64, visitor Visitor, damage func(error)) error {
 	m, err := anyMeta(file)
 	if err != nil {
@@ -97,7 +97,8 @@ func newChecker(file io.ReaderAt, m meta, visitor Visitor) *checker {
 	return c
 }
 
-// visit marks n pages from id on. It returns false if one of them does not exist or was visited.
+// visit marks n pages, beginning with id, as visited. It returns false if one of them does not exist, or
+// was visited before.
 func (c *checker) visit(id, n uint64) bool {
 	if id >= c.meta.pages || n > c.meta.pages-id {
 		return false
@@ -120,6 +121,7 @@ type page struct {
 	raw   []byte
 }
 
+// damaged returns an ErrDamaged about a page.
 func damaged(id uint64, format string, args ...any) error {
 	return fmt.Errorf("%w: page %d %s", ErrDamaged, id, fmt.Sprintf(format, args...))
 }
@@ -151,7 +153,8 @@ func (c *checker) read(id uint64, depth int) (page, error) {
 	return p, err
 }
 
-// fill reads the bytes from one offset in a page to another into the buffer of a depth.
+// fill reads the bytes of a page between two offsets into the buffer of a depth. It returns the buffer,
+// from the beginning of the page.
 func (c *checker) fill(depth int, id uint64, from, to int64) ([]byte, error) {
 	if b := c.buffers[depth]; int64(len(b)) < to {
 		c.buffers[depth] = append(make([]byte, 0, to), b...)[:to]
@@ -165,8 +168,8 @@ func (c *checker) fill(depth int, id uint64, from, to int64) ([]byte, error) {
 	return raw, nil
 }
 
-// keyRange holds the keys below one element of a branch: from its key to before the next one's. A
-// nil bound is open.
+// keyRange is a range of keys: at least from, and less than before. Nil means no bound. The keys below an
+// element of a branch are at least the element's key and less than the next element's.
 type keyRange struct{ from, before []byte }
 
 func (r keyRange) contains(key []byte) bool {
@@ -177,21 +180,21 @@ func (r keyRange) contains(key []byte) bool {
 type element struct {
 	key, value []byte
 	isBucket   bool
-	child      uint64 // of a branch
+	child      uint64 // in a branch: ID of the page below
 }
 
-// eachElement calls do with the elements of a branch or a leaf, and the range of keys below each.
-// The elements must lie one behind the other, in the order of their keys.
+// eachElement calls do with each element of a branch or a leaf, and the range of keys below it. The
+// contents of the elements must follow each other without gaps, in the order of their keys.
 func (c *checker) eachElement(p page, keys keyRange, do func(element, keyRange) error) error {
 	offset := uint64(pageHeader + elementSize*p.count)
 	if p.count > (len(p.raw)-pageHeader)/elementSize {
 		return damaged(p.id, "is too small for %d elements", p.count)
 	}
-	var last element // not done yet, because its range ends with the next one's key
+	var last element // do is called with it when the next key, the end of its range, is known
 	var invalid error
 	for i := range p.count {
 		e, next, ok := p.element(i, offset)
-		if !ok { // nor is it known where the next one begins
+		if !ok { // so it is not known where the next element begins
 			invalid = damaged(p.id, "has an invalid element %d", i)
 			break
 		}
@@ -217,7 +220,7 @@ func (c *checker) eachElement(p page, keys keyRange, do func(element, keyRange) 
 	return invalid
 }
 
-// element reads an element whose key must begin at an offset, and returns the offset behind it.
+// element reads element i. Its key must begin at offset. It returns the offset after its value.
 func (p page) element(i int, offset uint64) (element, uint64, bool) {
 	start := uint64(pageHeader + elementSize*i)
 	raw := p.raw[start : start+elementSize]
@@ -240,11 +243,12 @@ func (p page) element(i int, offset uint64) (element, uint64, bool) {
 	return e, end, true
 }
 
-// tree calls do with the elements of all leaves below a root page, and the depth to read on at.
+// tree calls do with the elements of all leaves below a root page, and the depth of what is below them.
 func (c *checker) tree(root uint64, depth int, do func(element, int) error) error {
 	return c.subtree(root, depth, keyRange{}, true, do)
 }
 
+// subtree is tree for any page, whose keys must be in a range.
 func (c *checker) subtree(id uint64, depth int, keys keyRange, root bool, do func(element, int) error) error {
 	p, err := c.read(id, depth)
 	if err != nil {
@@ -264,7 +268,7 @@ func (c *checker) subtree(id uint64, depth int, keys keyRange, root bool, do fun
 	})
 }
 
-// rootElement reads a bucket of the root.
+// rootElement reads an element of the root, which must be a bucket, and its records.
 func (c *checker) rootElement(e element, depth int) error {
 	if !e.isBucket || len(e.value) < bucketHeader {
 		return fmt.Errorf("%w: its root has an entry that is not a bucket", ErrDamaged)
@@ -287,11 +291,11 @@ func (c *checker) rootElement(e element, depth int) error {
 	return c.eachElement(inline, keyRange{}, func(e element, _ keyRange) error { return record(e, depth) })
 }
 
-// countInFirst is the count of a freelist that has its true count in the first element.
+// countInFirst is the count of a freelist whose real count is in its first element.
 const countInFirst = 0xFFFF
 
-// checkFreelist requires that no free page is in use or listed twice, because a commit would
-// overwrite it.
+// checkFreelist returns an error if the freelist has a page that is in use, because a commit would
+// overwrite that page, or has a page twice.
 func (c *checker) checkFreelist() error {
 	if !c.info.Freelist {
 		return nil
