@@ -180,7 +180,7 @@ func TestExportMakesNoFile(t *testing.T) {
 	refused(path, bolt.ErrLayout)
 }
 
-// Export knows each kind that a store has.
+// TestExportOfEachKind: Export copies objects of every kind.
 func TestExportOfEachKind(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path)

@@ -11,18 +11,18 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// vm has the fields of all answers about one machine.
-type vm struct {
+// vmAnswer has the fields that a provider's answers about a machine may have.
+type vmAnswer struct {
 	ProviderID, NodeName, LastKnownState string
 	Addresses                            []corev1.NodeAddress
 }
 
-// vmOf reads from an answer the fields that it has.
-func vmOf[R any](r *R) *vm {
+// vmAnswerOf copies the fields of an answer. It returns nil for nil.
+func vmAnswerOf[R any](r *R) *vmAnswer {
 	if r == nil {
 		return nil
 	}
-	out := &vm{}
+	out := &vmAnswer{}
 	from, to := reflect.ValueOf(r).Elem(), reflect.ValueOf(out).Elem()
 	for i := range to.NumField() {
 		if field := from.FieldByName(to.Type().Field(i).Name); field.IsValid() {
@@ -32,7 +32,7 @@ func vmOf[R any](r *R) *vm {
 	return out
 }
 
-func (v *vm) addresses() []machine.Address {
+func (v *vmAnswer) addresses() []machine.Address {
 	var out []machine.Address
 	for _, a := range v.Addresses {
 		out = append(out, machine.Address{Type: string(a.Type), Value: a.Address})
@@ -40,24 +40,24 @@ func (v *vm) addresses() []machine.Address {
 	return out
 }
 
-// coded is an error with the code that machine-controller-manager would find.
-func coded(err error) error {
+// withCode returns err with the code that machine-controller-manager would find in it.
+func withCode(err error) error {
 	if err == nil || codes.Of(err) != codes.Unknown {
 		return err
 	}
 	for e := err; e != nil; e = errors.Unwrap(e) {
-		if code, ok := numbered(e); ok {
+		if code, ok := numericCode(e); ok {
 			return codes.Wrap(code, err, "")
 		}
 	}
-	if code, ok := written(codes.Message(err)); ok {
+	if code, ok := codeInText(codes.Message(err)); ok {
 		return codes.Wrap(code, err, "")
 	}
 	return err
 }
 
-// numbered returns the code of an error whose Code() is a number without a name.
-func numbered(err error) (code codes.Code, ok bool) {
+// numericCode returns the code of an error whose method Code returns a number.
+func numericCode(err error) (code codes.Code, ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false
@@ -76,10 +76,10 @@ func numbered(err error) (code codes.Code, ok bool) {
 	return codes.Unknown, false
 }
 
-// written returns the code in the text of an error that has lost its type:
+// codeInText returns the code in the text of an error that has lost its type, such as:
 //
 //	machine codes error: code = [NotFound] message = [there is no such VM]
-func written(text string) (codes.Code, bool) {
+func codeInText(text string) (codes.Code, bool) {
 	_, rest, _ := strings.Cut(text, "machine codes error: code = [")
 	name, _, closed := strings.Cut(rest, "] message = [")
 	if !closed {

@@ -15,15 +15,15 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// answering is a provider that answers each call with the same.
-type answering struct {
+// fixed is a provider that always gives the same answers.
+type fixed struct {
 	cloud
-	err  error
-	with bool // a response comes beside the error
+	err          error
+	withResponse bool // each call returns a response and err; otherwise only err
 }
 
-func response[R any](a *answering, r *R) (*R, error) {
-	if a.with {
+func response[R any](a *fixed, r *R) (*R, error) {
+	if a.withResponse {
 		return r, a.err
 	}
 	return nil, a.err
@@ -34,27 +34,27 @@ var (
 	ours   = []machine.Address{{Type: "InternalIP", Value: "10.0.0.1"}}
 )
 
-func (a *answering) CreateMachine(context.Context, *createQ) (*createA, error) {
+func (a *fixed) CreateMachine(context.Context, *createQ) (*createA, error) {
 	return response(a, &createA{"vm-1", "node-1", "note", theirs})
 }
 
-func (a *answering) InitializeMachine(context.Context, *initQ) (*initA, error) {
+func (a *fixed) InitializeMachine(context.Context, *initQ) (*initA, error) {
 	return response(a, &initA{"vm-1", "node-1", theirs})
 }
 
-func (a *answering) DeleteMachine(context.Context, *deleteQ) (*deleteA, error) {
+func (a *fixed) DeleteMachine(context.Context, *deleteQ) (*deleteA, error) {
 	return response(a, &deleteA{"note"})
 }
 
-func (a *answering) GetMachineStatus(context.Context, *statusQ) (*statusA, error) {
+func (a *fixed) GetMachineStatus(context.Context, *statusQ) (*statusA, error) {
 	return response(a, &statusA{"vm-1", "node-1", theirs})
 }
 
-func (a *answering) ListMachines(context.Context, *aboutClass) (*listA, error) {
+func (a *fixed) ListMachines(context.Context, *aboutClass) (*listA, error) {
 	return response(a, &listA{map[string]string{"vm-1": "web-1"}})
 }
 
-func (a *answering) GetVolumeIDs(context.Context, *aboutVolumes) (*volumesA, error) {
+func (a *fixed) GetVolumeIDs(context.Context, *aboutVolumes) (*volumesA, error) {
 	return response(a, &volumesA{[]string{"vol-1"}})
 }
 
@@ -77,6 +77,7 @@ func answersOf(ctx context.Context, d driver.Driver) (all []any, errs []error) {
 	return all, errs
 }
 
+// whole has the response to each call, with all fields.
 var whole = []any{
 	&driver.CreateMachineResponse{ProviderID: "vm-1", NodeName: "node-1", Addresses: ours, LastKnownState: "note"},
 	&driver.InitializeMachineResponse{ProviderID: "vm-1", NodeName: "node-1", Addresses: ours},
@@ -86,29 +87,29 @@ var whole = []any{
 	&driver.GetVolumeIDsResponse{VolumeIDs: []string{"vol-1"}},
 }
 
+// nothing has a nil response to each call.
 var nothing = []any{
 	(*driver.CreateMachineResponse)(nil), (*driver.InitializeMachineResponse)(nil), (*driver.DeleteMachineResponse)(nil),
 	(*driver.GetMachineStatusResponse)(nil), (*driver.ListMachinesResponse)(nil), (*driver.GetVolumeIDsResponse)(nil),
 }
 
-// TestAnswers: all fields of all answers arrive, even beside an error, and none if there is no
-// answer.
+// TestAnswers: all fields of answers are passed on, also if there is an error. A nil answer stays nil.
 func TestAnswers(t *testing.T) {
 	for _, err := range []error{nil, &theirStatus{code: 17, message: "not yet"}} {
-		all, errs := answersOf(t.Context(), bridged(&answering{with: true, err: err}))
+		all, errs := answersOf(t.Context(), bridged(&fixed{withResponse: true, err: err}))
 		require.Equal(t, whole, all)
 		require.Equal(t, []error{err, err, err, err, err, err}, errs)
-		all, errs = answersOf(t.Context(), bridged(&answering{err: err}))
+		all, errs = answersOf(t.Context(), bridged(&fixed{err: err}))
 		require.Equal(t, nothing, all)
 		require.Equal(t, []error{err, err, err, err, err, err}, errs)
 	}
 }
 
-// TestAnswersBeforeAddresses: before release 0.60 VMs had no addresses.
+// TestAnswersBeforeAddresses: answers of providers before release 0.60 have no addresses.
 func TestAnswersBeforeAddresses(t *testing.T) {
 	type createA struct{ ProviderID, NodeName, LastKnownState string }
 	type foundA struct{ ProviderID, NodeName string }
-	c := &answering{with: true}
+	c := &fixed{withResponse: true}
 	d := mcm.Driver(
 		func(context.Context, *createQ) (*createA, error) { return &createA{"vm-1", "node-1", "note"}, nil },
 		func(context.Context, *initQ) (*foundA, error) { return &foundA{"vm-1", "node-1"}, nil },
@@ -122,11 +123,11 @@ func TestAnswersBeforeAddresses(t *testing.T) {
 	require.Equal(t, &driver.GetMachineStatusResponse{ProviderID: "vm-1", NodeName: "node-1"}, all[3])
 }
 
-// numbered is an error whose code has no name.
-type numbered[C any] struct{ code C }
+// numericError is an error whose code is a number without a name.
+type numericError[C any] struct{ code C }
 
-func (n *numbered[C]) Code() C     { return n.code }
-func (*numbered[C]) Error() string { return "it failed" }
+func (n *numericError[C]) Code() C     { return n.code }
+func (*numericError[C]) Error() string { return "it failed" }
 
 // TestCodes: an error has the code that machine-controller-manager finds.
 func TestCodes(t *testing.T) {
@@ -137,14 +138,14 @@ func TestCodes(t *testing.T) {
 		status := &theirStatus{code: int32(code), message: "it [failed] in zone [b]"}
 		for name, err := range map[string]error{
 			"by name": status, "by name, wrapped": fmt.Errorf("create: %w", status),
-			"by number": &numbered[uint32]{uint32(code)}, "by signed number, wrapped": fmt.Errorf("create: %w", &numbered[int]{int(code)}),
+			"by number": &numericError[uint32]{uint32(code)}, "by signed number, wrapped": fmt.Errorf("create: %w", &numericError[int]{int(code)}),
 			"by text": errors.New(status.Error()), "by text, wrapped": fmt.Errorf("create: %v", status),
 			"by the outermost text": errors.New((&theirStatus{code: int32(code), message: (&theirStatus{code: 16}).Error()}).Error()),
 		} {
-			_, errs := answersOf(t.Context(), bridged(&answering{err: err}))
+			_, errs := answersOf(t.Context(), bridged(&fixed{err: err}))
 			for i, got := range errs {
 				if want := code; codes.Call(i) == codes.DeleteMachine && want == codes.NotFound {
-					require.NoError(t, got, "what is not there is deleted")
+					require.NoError(t, got, "NOT_FOUND of a deletion is success")
 				} else {
 					require.Equal(t, want, codes.Of(got), name)
 					require.Equal(t, err.Error(), codes.Message(got), name)
@@ -154,22 +155,21 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestCodesThatAreNone: a text that is no code is UNKNOWN, and never OK.
-func TestCodesThatAreNone(t *testing.T) {
+// TestUnknownCodes: an error without a valid code is UNKNOWN.
+func TestUnknownCodes(t *testing.T) {
 	for _, err := range []error{
 		errors.New("NotFound"), errors.New("code = [NotFound] message = [x]"), errors.New("machine codes error: code = [Nothing] message = [x]"),
 		errors.New("machine codes error: code = [OK] message = [x]"), errors.New("machine codes error: code = [NotFound"),
-		&numbered[int]{-1}, &numbered[int]{18}, &numbered[uint64]{1 << 40}, &numbered[string]{"5"}, &numbered[uint8]{0}, (*numbered[int])(nil),
+		&numericError[int]{-1}, &numericError[int]{18}, &numericError[uint64]{1 << 40}, &numericError[string]{"5"}, &numericError[uint8]{0}, (*numericError[int])(nil),
 	} {
-		_, errs := answersOf(t.Context(), bridged(&answering{err: err}))
+		_, errs := answersOf(t.Context(), bridged(&fixed{err: err}))
 		for _, got := range errs {
 			require.Equal(t, codes.Unknown, codes.Of(got), "%v", got)
 		}
 	}
 }
 
-// TestOldKindsAreRefused: no class of an older kind is converted. The answer names the kind, and says what
-// to do.
+// TestOldKindsAreRefused: classes of older kinds are not converted. The error names the kind.
 func TestOldKindsAreRefused(t *testing.T) {
 	d := mcm.Driver(
 		(&cloud{}).CreateMachine, (&cloud{}).InitializeMachine, (&cloud{}).DeleteMachine,

@@ -15,13 +15,13 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// cloud is a provider of machine-controller-manager over one in memory.
+// cloud is a provider of machine-controller-manager with VMs in memory.
 type cloud struct {
 	*drivertest.Memory
 	blind bool // GetMachineStatus is not implemented
 }
 
-// theirError is an error as such a provider has it.
+// theirError converts an error of a driver to one of a provider.
 func theirError(err error) error {
 	if err == nil {
 		return nil
@@ -67,7 +67,7 @@ func (c *cloud) InitializeMachine(ctx context.Context, r *initQ) (*initA, error)
 	return &initA{a.ProviderID, a.NodeName, theirAddresses(a.Addresses)}, theirError(err)
 }
 
-// DeleteMachine answers NotFound if there is nothing to delete, as many do.
+// DeleteMachine returns NotFound if there is no VM, as many providers do.
 func (c *cloud) DeleteMachine(ctx context.Context, r *deleteQ) (*deleteA, error) {
 	q := aboutMachine(*r)
 	before := c.Count()
@@ -115,14 +115,14 @@ func (c *cloud) GetVolumeIDs(ctx context.Context, q *aboutVolumes) (*volumesA, e
 	return &volumesA{a.VolumeIDs}, theirError(err)
 }
 
-// careless is a cloud whose CreateMachine makes a VM each time.
-type careless struct {
+// duplicating is a cloud whose CreateMachine creates another VM each time.
+type duplicating struct {
 	cloud
 	mu   sync.Mutex
-	lost []error // answers of creates that are carried out
+	lost []error // errors that later creates return after they have created a VM
 }
 
-func (c *careless) CreateMachine(ctx context.Context, r *createQ) (*createA, error) {
+func (c *duplicating) CreateMachine(ctx context.Context, r *createQ) (*createA, error) {
 	q := aboutMachine(*r)
 	if _, err := c.ListMachines(ctx, &aboutClass{q.MachineClass, q.Secret}); err != nil {
 		return nil, err
@@ -145,7 +145,8 @@ func (c *careless) CreateMachine(ctx context.Context, r *createQ) (*createA, err
 	return &createA{ProviderID: id, NodeName: q.Machine.Name, LastKnownState: "made"}, nil
 }
 
-func (c *careless) FailAfter(call codes.Call, err error) {
+// FailAfter makes the next call return err after it has taken effect.
+func (c *duplicating) FailAfter(call codes.Call, err error) {
 	if call != codes.CreateMachine {
 		c.Memory.FailAfter(call, err)
 		return
@@ -155,6 +156,7 @@ func (c *careless) FailAfter(call codes.Call, err error) {
 	c.lost = append(c.lost, err)
 }
 
+// bridged returns the driver for a provider.
 func bridged(d theirDriver) driver.Driver {
 	return mcm.Driver(d.CreateMachine, d.InitializeMachine, d.DeleteMachine, d.GetMachineStatus, d.ListMachines, d.GetVolumeIDs)
 }

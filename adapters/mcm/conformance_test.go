@@ -12,19 +12,19 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// withFaults is a driver with the fault hook of the provider behind it.
+// withFaults is a driver with the fault hook of its provider.
 type withFaults struct {
 	driver.Driver
 	driver.FaultHook
 }
 
-// asking asks for a VM before it creates one, one call after the other, as the manager does.
-type asking struct {
+// readingFirst calls GetMachineStatus before each create, one after the other, as the manager does.
+type readingFirst struct {
 	driver.Driver
 	mu sync.Mutex
 }
 
-func (a *asking) CreateMachine(ctx context.Context, q *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (a *readingFirst) CreateMachine(ctx context.Context, q *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s, err := a.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: q.Machine, Class: q.Class, Secret: q.Secret})
@@ -54,8 +54,7 @@ func setup(d driver.Driver, hook driver.FaultHook, m *drivertest.Memory) drivert
 	}
 }
 
-// TestConformance: a provider of machine-controller-manager keeps the contract through the bridge
-// as well as by itself.
+// TestConformance: a provider that keeps the contract of drivers also keeps it through this package.
 func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(*testing.T) drivertest.Setup {
 		m := memory()
@@ -66,12 +65,12 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// TestConformanceAsked: a provider whose create is not idempotent keeps it too, if it is asked for
-// the VM first. A VM that differs is then taken for the machine's.
-func TestConformanceAsked(t *testing.T) {
+// TestConformanceOfDuplicating: a provider whose create is not idempotent keeps the contract, too, if
+// GetMachineStatus is called first. Setup.Different is not set: a VM of another size would be adopted.
+func TestConformanceOfDuplicating(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(*testing.T) drivertest.Setup {
 		m := memory()
-		c := &careless{cloud: cloud{Memory: m}}
-		return setup(&asking{Driver: bridged(c)}, c, m)
+		c := &duplicating{cloud: cloud{Memory: m}}
+		return setup(&readingFirst{Driver: bridged(c)}, c, m)
 	}})
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Driver returns the driver that calls the provider d of
-// machine-controller-manager, of release 0.53 or later. The type parameters
-// follow from the methods:
+// Driver returns a driver that calls a provider of machine-controller-manager 0.53 or later. The compiler
+// infers the type parameters from the methods of the provider, here d:
 //
 //	mcm.Driver(d.CreateMachine, d.InitializeMachine, d.DeleteMachine, d.GetMachineStatus, d.ListMachines, d.GetVolumeIDs)
 //
-// Mind the order: InitializeMachine and GetMachineStatus have the same shape. An older provider has
-// no InitializeMachine: pass a function that returns UNIMPLEMENTED. GenerateMachineClassForMigration
-// and UpdateMachine are UNIMPLEMENTED: such a provider has neither.
+// Mind the order: InitializeMachine and GetMachineStatus may have the same types. If a provider is older
+// and has no InitializeMachine, pass a function that returns UNIMPLEMENTED.
+// GenerateMachineClassForMigration and UpdateMachine return UNIMPLEMENTED, because providers don't have
+// them.
 //
-// A request that can't be translated is a *TranslationError, and the provider is not called. The
-// manager checks answers against the bounds of driver.Validate.
+// If a request can't be translated, the error is a *TranslationError, and the provider is not called. The
+// manager checks answers as driver.Validate does.
 func Driver[
 	M, C any, CQ, IQ, DQ, SQ machineRequest[M, C], LQ listRequest[C], VQ volumesRequest,
-	CR made, IR, SR found, DR deleted, LR listed, VR identified,
+	CR createAnswer, IR, SR statusAnswer, DR deleteAnswer, LR listAnswer, VR volumesAnswer,
 ](
 	createMachine call[CQ, CR], initializeMachine call[IQ, IR], deleteMachine call[DQ, DR],
 	getMachineStatus call[SQ, SR], listMachines call[LQ, LR], getVolumeIDs call[VQ, VR],
@@ -39,10 +39,11 @@ func Driver[
 	}
 }
 
-// machineCall is a call about one machine, without its types. The answer is nil if the provider
-// gave none.
-type machineCall func(context.Context, *machine.Machine, *machine.Class, *machine.Secret) (*vm, error)
+// machineCall is a call for one machine, without the types of the provider. The answer is nil if the
+// provider returns nil.
+type machineCall func(context.Context, *machine.Machine, *machine.Class, *machine.Secret) (*vmAnswer, error)
 
+// bridge is the driver that Driver returns.
 type bridge struct {
 	driver.Unimplemented
 	create, initialize, remove, status machineCall
@@ -51,8 +52,9 @@ type bridge struct {
 	identify func(context.Context, []*corev1.PersistentVolumeSpec) (*driver.GetVolumeIDsResponse, error)
 }
 
+// ofMachine returns a method of the provider as a machineCall.
 func ofMachine[M, C any, Q machineRequest[M, C], R any](name codes.Call, do call[Q, R]) machineCall {
-	return func(ctx context.Context, m *machine.Machine, c *machine.Class, s *machine.Secret) (*vm, error) {
+	return func(ctx context.Context, m *machine.Machine, c *machine.Class, s *machine.Secret) (*vmAnswer, error) {
 		theirs, err := translate[M](name, "machine", m, asMachine)
 		if err != nil {
 			return nil, err
@@ -67,11 +69,12 @@ func ofMachine[M, C any, Q machineRequest[M, C], R any](name codes.Call, do call
 			Secret       *corev1.Secret
 		}{theirs, class, asSecret(s)})
 		r, err := do(ctx, &q)
-		return vmOf(r), coded(err)
+		return vmAnswerOf(r), withCode(err)
 	}
 }
 
-func ofClass[C any, Q listRequest[C], R listed](
+// ofClass returns ListMachines of the provider without its types.
+func ofClass[C any, Q listRequest[C], R listAnswer](
 	do call[Q, R],
 ) func(context.Context, *machine.Class, *machine.Secret) (*driver.ListMachinesResponse, error) {
 	return func(ctx context.Context, c *machine.Class, s *machine.Secret) (*driver.ListMachinesResponse, error) {
@@ -85,13 +88,14 @@ func ofClass[C any, Q listRequest[C], R listed](
 		}{class, asSecret(s)})
 		r, err := do(ctx, &q)
 		if r == nil {
-			return nil, coded(err)
+			return nil, withCode(err)
 		}
-		return &driver.ListMachinesResponse{Machines: (struct{ MachineList map[string]string })(*r).MachineList}, coded(err)
+		return &driver.ListMachinesResponse{Machines: (struct{ MachineList map[string]string })(*r).MachineList}, withCode(err)
 	}
 }
 
-func ofVolumes[Q volumesRequest, R identified](
+// ofVolumes returns GetVolumeIDs of the provider without its types.
+func ofVolumes[Q volumesRequest, R volumesAnswer](
 	do call[Q, R],
 ) func(context.Context, []*corev1.PersistentVolumeSpec) (*driver.GetVolumeIDsResponse, error) {
 	return func(ctx context.Context, specs []*corev1.PersistentVolumeSpec) (*driver.GetVolumeIDsResponse, error) {
@@ -100,9 +104,9 @@ func ofVolumes[Q volumesRequest, R identified](
 		}{specs})
 		r, err := do(ctx, &q)
 		if r == nil {
-			return nil, coded(err)
+			return nil, withCode(err)
 		}
-		return &driver.GetVolumeIDsResponse{VolumeIDs: (struct{ VolumeIDs []string })(*r).VolumeIDs}, coded(err)
+		return &driver.GetVolumeIDsResponse{VolumeIDs: (struct{ VolumeIDs []string })(*r).VolumeIDs}, withCode(err)
 	}
 }
 
@@ -126,7 +130,7 @@ func (b *bridge) InitializeMachine(ctx context.Context, q *driver.InitializeMach
 	return &driver.InitializeMachineResponse{ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.addresses()}, err
 }
 
-// DeleteMachine implements driver.Driver.
+// DeleteMachine implements driver.Driver. NOT_FOUND counts as success.
 func (b *bridge) DeleteMachine(ctx context.Context, q *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	r, err := b.remove(ctx, q.Machine, q.Class, q.Secret)
 	if codes.Of(err) == codes.NotFound {
@@ -152,8 +156,8 @@ func (b *bridge) ListMachines(ctx context.Context, q *driver.ListMachinesRequest
 	return b.list(ctx, q.Class, q.Secret)
 }
 
-// GenerateMachineClassForMigration implements driver.Driver. It is UNIMPLEMENTED: the providers that
-// this package runs have no such call any more, and their manager converts no classes.
+// GenerateMachineClassForMigration implements driver.Driver. It returns UNIMPLEMENTED, because the
+// providers that this package runs have no such call any more.
 func (b *bridge) GenerateMachineClassForMigration(
 	_ context.Context, q *driver.GenerateMachineClassForMigrationRequest,
 ) (*driver.GenerateMachineClassForMigrationResponse, error) {

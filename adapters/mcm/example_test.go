@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// This is the whole main of a provider that was written for machine-controller-manager.
+// This is the whole main function of a provider that was written for machine-controller-manager.
 func ExampleRun() {
 	_ = func(d theirDriver) { // d := myprovider.NewDriver()
 		app.Exit(mcm.Run(context.Background(), d))
@@ -20,7 +20,7 @@ func ExampleRun() {
 	// Output:
 }
 
-// A provider is a driver, which any manager can call.
+// Driver turns a provider of machine-controller-manager into a driver of this library.
 func ExampleDriver() {
 	memory := drivertest.NewMemory(drivertest.MemoryOptions{})
 	d := &cloud{Memory: memory} // has the types of machine-controller-manager
@@ -28,7 +28,7 @@ func ExampleDriver() {
 
 	class := memory.Class(object.Key{Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "small"})
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web-1"}}}
-	made, err := bridge.CreateMachine(context.Background(), &driver.CreateMachineRequest{Machine: m, Class: class})
-	fmt.Println(made.ProviderID, made.NodeName, err)
+	created, err := bridge.CreateMachine(context.Background(), &driver.CreateMachineRequest{Machine: m, Class: class})
+	fmt.Println(created.ProviderID, created.NodeName, err)
 	// Output: memory:///blue/1 web-1 <nil>
 }

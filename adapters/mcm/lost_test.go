@@ -14,9 +14,9 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// raise makes a manager make one machine with a provider, until it is Available, and returns it.
-// The manager loses the answers that the provider is told to lose.
-func raise(t *testing.T, c *careless, losses int) *machine.Machine {
+// createMachine lets a manager create a machine with a provider, and returns it once it is Available. The
+// answers to the first creates, as many as losses, are lost.
+func createMachine(t *testing.T, c *duplicating, losses int) *machine.Machine {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	o := manager.InMemory(func() time.Time { return now })
@@ -24,7 +24,7 @@ func raise(t *testing.T, c *careless, losses int) *machine.Machine {
 	class := c.Class(object.Key{Namespace: "fleet", Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "small"})
 	_, err := o.Store.Classes.Create(t.Context(), class)
 	require.NoError(t, err)
-	made, err := o.Store.Machines.Create(t.Context(), &machine.Machine{
+	created, err := o.Store.Machines.Create(t.Context(), &machine.Machine{
 		Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web-1"}},
 		Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 	})
@@ -37,11 +37,11 @@ func raise(t *testing.T, c *careless, losses int) *machine.Machine {
 	for range 20 {
 		for _, r := range m.Reconcilers() {
 			if r.Kind() == manager.KindMachine {
-				_, err := r.Reconcile(t.Context(), made.Key)
+				_, err := r.Reconcile(t.Context(), created.Key)
 				require.NoError(t, err)
 			}
 		}
-		if got, err := o.Store.Machines.Get(t.Context(), made.Key); err == nil && got.Status.Phase == machine.PhaseAvailable {
+		if got, err := o.Store.Machines.Get(t.Context(), created.Key); err == nil && got.Status.Phase == machine.PhaseAvailable {
 			return got
 		}
 		now = now.Add(30 * time.Second)
@@ -50,22 +50,22 @@ func raise(t *testing.T, c *careless, losses int) *machine.Machine {
 	return nil
 }
 
-// TestLostCreateIsNotRepeated: the answer of a create is lost, and the provider would make another
-// VM. The manager asks first, finds the VM by name, and makes no second one.
+// TestLostCreateIsNotRepeated: the answer to a create is lost, and another create would create a second
+// VM. The manager calls GetMachineStatus first, which finds the VM by name.
 func TestLostCreateIsNotRepeated(t *testing.T) {
-	c := &careless{cloud: cloud{Memory: drivertest.NewMemory(drivertest.MemoryOptions{})}}
-	got := raise(t, c, 1)
+	c := &duplicating{cloud: cloud{Memory: drivertest.NewMemory(drivertest.MemoryOptions{})}}
+	got := createMachine(t, c, 1)
 	vms := c.VMs()
 	require.Len(t, vms, 1)
 	require.Equal(t, vms[0].ID, got.Spec.ProviderID)
-	require.Empty(t, c.lost, "the answer was lost")
+	require.Empty(t, c.lost, "no answer was lost")
 }
 
-// TestLostCreateOfABlindProvider: the documented behaviour of a provider that can neither repeat a
-// create safely nor find its VMs.
+// TestLostCreateOfABlindProvider: if a provider can't find its VMs, and the answer to a create is lost,
+// there are two VMs, as documented.
 func TestLostCreateOfABlindProvider(t *testing.T) {
-	c := &careless{cloud: cloud{Memory: drivertest.NewMemory(drivertest.MemoryOptions{}), blind: true}}
-	got := raise(t, c, 1)
+	c := &duplicating{cloud: cloud{Memory: drivertest.NewMemory(drivertest.MemoryOptions{}), blind: true}}
+	got := createMachine(t, c, 1)
 	vms := c.VMs()
 	require.Len(t, vms, 2)
 	require.Equal(t, vms[1].ID, got.Spec.ProviderID)

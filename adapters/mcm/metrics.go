@@ -10,28 +10,29 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// managersOwn are the prefixes of names that the manager serves itself. If one of them were there
-// twice, nothing would be served.
+// managersOwn are the prefixes of metrics that the manager serves itself. If a metric were in both
+// registries, no metrics would be served.
 var managersOwn = []string{"go_", "process_", "rest_client_", "workqueue_", "leader_election_", "certwatcher_", "controller_runtime_", "millwright_"}
 
-// RegisterMetrics makes the manager serve what is, and will be, in the default registry of
-// Prometheus, where providers count their calls. It leaves out what the manager has of its own:
-// metrics of the Go runtime, the process, clients and work queues. A second call does nothing.
+// RegisterMetrics makes the manager also serve the metrics in the default registry of Prometheus, where
+// providers count their calls; also those that are registered later. It leaves out metrics that the
+// manager serves itself: of the Go runtime, the process, clients and work queues. A second call does
+// nothing.
 func RegisterMetrics() { registerOnce() }
 
 var registerOnce = sync.OnceFunc(func() {
-	ctrlmetrics.Registry.MustRegister(byDefault{}) // can't fail: it describes nothing
+	ctrlmetrics.Registry.MustRegister(defaultRegistry{}) // can't panic: there are no descriptions that could conflict
 })
 
-// byDefault collects what is in the default registry.
-type byDefault struct{}
+// defaultRegistry is a collector of the metrics in the default registry.
+type defaultRegistry struct{}
 
 // Describe implements prometheus.Collector: the metrics are not known in advance.
-func (byDefault) Describe(chan<- *prometheus.Desc) {}
+func (defaultRegistry) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
-func (byDefault) Collect(to chan<- prometheus.Metric) {
-	families, err := prometheus.DefaultGatherer.Gather() // an error comes with what could be gathered
+func (defaultRegistry) Collect(to chan<- prometheus.Metric) {
+	families, err := prometheus.DefaultGatherer.Gather() // there may be both families and an error
 	if err != nil {
 		to <- prometheus.NewInvalidMetric(prometheus.NewDesc("provider_metrics", "The default registry.", nil, nil), err)
 	}
@@ -45,7 +46,7 @@ func (byDefault) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// gathered is a metric that was collected already.
+// gathered is a metric whose value is already known.
 type gathered struct {
 	desc   *prometheus.Desc
 	metric *dto.Metric

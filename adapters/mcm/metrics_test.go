@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/adapters/mcm"
 )
 
-// TestMetrics: the manager serves what a provider counts in the default registry with its own
-// metrics, including what the provider registers later. It serves its own metrics once.
+// TestMetrics: the manager serves the metrics in the default registry, also those that are registered
+// later. It does not serve its own metrics twice.
 func TestMetrics(t *testing.T) {
 	for _, name := range []string{"rest_client_requests_total", "test_before_total", "test_after_total"} {
 		counter := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: "Calls."}, []string{"service"})
@@ -28,7 +28,7 @@ func TestMetrics(t *testing.T) {
 		}
 		require.Contains(t, values, "go_goroutines")
 		if name == "rest_client_requests_total" {
-			require.NotContains(t, values, name, "the manager counts these by itself")
+			require.NotContains(t, values, name, "the manager has its own metric of this name")
 		} else {
 			require.Equal(t, 7.0, values[name])
 		}

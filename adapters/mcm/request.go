@@ -17,13 +17,13 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TranslationError says that a part of a request can't be given to a provider. Its code is
-// INTERNAL. It shows nothing of the part's content, because a provider spec may hold secrets.
+// TranslationError says that a part of a request can't be converted to the provider's type. Its code is
+// INTERNAL. It does not show the part's content, because a provider spec may hold secrets.
 type TranslationError struct {
 	Call codes.Call
 	Part string // "machine", "class" or "volume"
 	Name string // of that object
-	// Field is where the types disagree, as in spec.providerID. It is empty if that is not known.
+	// Field is the field whose types don't match, such as spec.providerID. It may be empty.
 	Field string
 }
 
@@ -39,7 +39,8 @@ func (e *TranslationError) Error() string {
 // Code returns INTERNAL.
 func (e *TranslationError) Code() codes.Code { return codes.Internal }
 
-// translate returns an object of this library as the provider's type T, and nil for nil.
+// translate converts an object of this library to the provider's type T, by way of the API type W. It
+// returns nil for nil.
 func translate[T any, C interface {
 	comparable
 	ObjectMeta() *object.Meta
@@ -59,6 +60,7 @@ func translate[T any, C interface {
 	return theirs, nil
 }
 
+// recode converts a value to another type by way of JSON.
 func recode(from, to any) error {
 	text, err := json.Marshal(from)
 	if err != nil {
@@ -67,8 +69,8 @@ func recode(from, to any) error {
 	return json.Unmarshal(text, to)
 }
 
-// fieldOf returns the field that an error is about. The rest of its text may show what the field
-// holds.
+// fieldOf returns the field that an error is about, or "". The rest of the error may show the content of
+// the field.
 func fieldOf(err error) string {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
@@ -77,12 +79,13 @@ func fieldOf(err error) string {
 	return ""
 }
 
+// These convert objects of this library to API types.
 var (
 	machines = convert.Machines(convert.DefaultKeys())
 	classes  = convert.Classes(convert.DefaultKeys())
 )
 
-// asMachine returns a machine with its status, as an API server has it.
+// asMachine returns a machine as an API server would return it, with its status.
 func asMachine(m *machine.Machine) (*v1alpha1.Machine, error) {
 	w, err := machines.Create(m)
 	if err != nil {
@@ -90,14 +93,14 @@ func asMachine(m *machine.Machine) (*v1alpha1.Machine, error) {
 	}
 	status, err := machines.UpdateStatus(w, m)
 	if err == nil && status != nil {
-		err = json.Unmarshal(status, w) // a patch of an empty status is the whole new status
+		err = json.Unmarshal(status, w) // the patch has the whole status, because w had none
 	}
-	served(&w.ObjectMeta, &m.Meta)
+	setServerFields(&w.ObjectMeta, &m.Meta)
 	return w, err
 }
 
-// asClass takes the provider spec as it is, because a spec that can't be stored again can still be
-// read.
+// asClass returns a class as an API server would return it. The provider spec is copied as it is, without
+// the checks for storing it.
 func asClass(c *machine.Class) (*v1alpha1.MachineClass, error) {
 	blank := c.Clone()
 	blank.ProviderSpec = nil
@@ -106,12 +109,12 @@ func asClass(c *machine.Class) (*v1alpha1.MachineClass, error) {
 		return nil, err
 	}
 	w.ProviderSpec.Raw = bytes.Clone(c.ProviderSpec)
-	served(&w.ObjectMeta, &c.Meta)
+	setServerFields(&w.ObjectMeta, &c.Meta)
 	return w, nil
 }
 
-// served sets what only an API server decides.
-func served(w *metav1.ObjectMeta, m *object.Meta) {
+// setServerFields sets the metadata that only an API server sets.
+func setServerFields(w *metav1.ObjectMeta, m *object.Meta) {
 	w.UID, w.ResourceVersion, w.Generation = types.UID(m.UID), m.Version, m.Generation
 	w.CreationTimestamp = metav1.NewTime(m.CreatedAt)
 	if m.Deleted() {
@@ -119,7 +122,7 @@ func served(w *metav1.ObjectMeta, m *object.Meta) {
 	}
 }
 
-// asSecret returns a secret with data and no name, even if the class names none.
+// asSecret returns a secret without a name. It is never nil.
 func asSecret(s *machine.Secret) *corev1.Secret {
 	if s == nil {
 		return &corev1.Secret{}
@@ -127,7 +130,7 @@ func asSecret(s *machine.Secret) *corev1.Secret {
 	return &corev1.Secret{Data: s.Clone().Data}
 }
 
-// asSpec returns the spec as the cluster has it, or else what is known of it.
+// asSpec returns the spec of a volume as the cluster has it, or one with what is known of the volume.
 func asSpec(v *driver.Volume) (*corev1.PersistentVolumeSpec, error) {
 	spec := &corev1.PersistentVolumeSpec{}
 	if len(v.Spec) > 0 {

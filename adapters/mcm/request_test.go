@@ -20,8 +20,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// listening notes what it is called with.
-type listening struct {
+// recording is a provider that records its requests.
+type recording struct {
 	cloud
 	create  *createQ
 	remove  *deleteQ
@@ -29,30 +29,30 @@ type listening struct {
 	volumes *aboutVolumes
 }
 
-func (l *listening) CreateMachine(_ context.Context, q *createQ) (*createA, error) {
+func (l *recording) CreateMachine(_ context.Context, q *createQ) (*createA, error) {
 	l.create = q
 	return &createA{ProviderID: "vm-1", NodeName: "node-1"}, nil
 }
 
-func (l *listening) DeleteMachine(_ context.Context, q *deleteQ) (*deleteA, error) {
+func (l *recording) DeleteMachine(_ context.Context, q *deleteQ) (*deleteA, error) {
 	l.remove = q
 	return nil, nil
 }
 
-func (l *listening) ListMachines(_ context.Context, q *aboutClass) (*listA, error) {
+func (l *recording) ListMachines(_ context.Context, q *aboutClass) (*listA, error) {
 	l.list = q
 	return nil, nil
 }
 
-func (l *listening) GetVolumeIDs(_ context.Context, q *aboutVolumes) (*volumesA, error) {
+func (l *recording) GetVolumeIDs(_ context.Context, q *aboutVolumes) (*volumesA, error) {
 	l.volumes = q
 	return &volumesA{VolumeIDs: []string{"vol-1"}}, nil
 }
 
-// storedMachine is a machine as an API server has it.
+// storedMachine returns a machine as an API server would.
 func storedMachine() *v1alpha1.Machine {
 	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	yes, retries := true, metav1.Duration{Duration: time.Hour}
+	yes, timeout := true, metav1.Duration{Duration: time.Hour}
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "fleet", Name: "web-1", UID: "uid-1", ResourceVersion: "77", Generation: 3, CreationTimestamp: at, DeletionTimestamp: &at,
 		Labels: map[string]string{"app": "web", "node": "node-1"}, Annotations: map[string]string{"a": "b"}, Finalizers: []string{"f"},
@@ -64,7 +64,7 @@ func storedMachine() *v1alpha1.Machine {
 	m.Spec.ProviderID = "vm-1"
 	m.Spec.NodeTemplateSpec.Labels = map[string]string{"pool": "web"}
 	m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}
-	m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &retries}
+	m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &timeout}
 	m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: "Running", LastUpdateTime: at}
 	m.Status.LastKnownState = "disk attached"
 	m.Status.Addresses = []corev1.NodeAddress{{Type: "InternalIP", Address: "10.0.0.1"}}
@@ -84,7 +84,7 @@ func storedClass() *v1alpha1.MachineClass {
 	}
 }
 
-// asTheirs returns an object as a provider's own client would have read it.
+// asTheirs returns an object as a provider of machine-controller-manager would get it.
 func asTheirs[T any](t *testing.T, stored any) *T {
 	t.Helper()
 	text, err := json.Marshal(stored)
@@ -94,10 +94,10 @@ func asTheirs[T any](t *testing.T, stored any) *T {
 	return theirs
 }
 
-// TestRequest: a provider gets the objects that are stored, and the data of the secret, as from
+// TestRequest: a provider gets the stored objects and the data of the secret, as from
 // machine-controller-manager.
 func TestRequest(t *testing.T) {
-	l := &listening{}
+	l := &recording{}
 	d := bridged(l)
 	class := storedClass()
 	class.ProviderSpec.Raw = []byte(`{"size":"xl","none":null,"number":12345678901234567890}`)
@@ -113,22 +113,22 @@ func TestRequest(t *testing.T) {
 	require.Equal(t, asTheirs[theirClass](t, class), l.create.MachineClass)
 	require.Equal(t, &corev1.Secret{Data: map[string][]byte{"userData": []byte("#!"), "key": []byte("k")}}, l.create.Secret)
 
-	// The manager does not see what a provider does to its request.
-	was := secret.Clone()
+	// A provider may change its request.
+	before := secret.Clone()
 	l.create.Secret.Data["key"][0] = 'x'
 	l.create.Machine.Labels["app"] = "x"
-	require.Equal(t, was, secret)
+	require.Equal(t, before, secret)
 	require.Equal(t, "web", m.Labels["app"])
 
 	_, err = d.ListMachines(t.Context(), &driver.ListMachinesRequest{Class: c})
 	require.NoError(t, err)
 	require.Equal(t, asTheirs[theirClass](t, class), l.list.MachineClass)
-	require.Equal(t, &corev1.Secret{}, l.list.Secret, "there always is one")
+	require.Equal(t, &corev1.Secret{}, l.list.Secret, "the secret is never nil")
 }
 
-// TestRequestOfNobodysVM: the machine of an orphan VM has a name and an ID, and no status.
-func TestRequestOfNobodysVM(t *testing.T) {
-	l := &listening{}
+// TestDeletionOfAnOrphan: the machine in the request has a name, a UID and a provider ID, and no status.
+func TestDeletionOfAnOrphan(t *testing.T) {
+	l := &recording{}
 	m := &machine.Machine{}
 	m.Namespace, m.Name, m.UID, m.Spec.ProviderID = "fleet", "stray", "u", "vm-9"
 	_, err := bridged(l).DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: m, Class: &machine.Class{}})
@@ -138,9 +138,9 @@ func TestRequestOfNobodysVM(t *testing.T) {
 	require.Equal(t, want, l.remove.Machine)
 }
 
-// TestVolumes: a provider gets the spec that the cluster has, or else what is known of the volume.
+// TestVolumes: a provider gets the stored spec of a volume, or one with what is known of the volume.
 func TestVolumes(t *testing.T) {
-	l := &listening{}
+	l := &recording{}
 	spec := func(s corev1.PersistentVolumeSource) corev1.PersistentVolumeSpec {
 		return corev1.PersistentVolumeSpec{PersistentVolumeSource: s, StorageClassName: "fast"}
 	}
@@ -160,29 +160,30 @@ func TestVolumes(t *testing.T) {
 	}, l.volumes.PVSpecs)
 }
 
+// hidden stands for a secret.
 const hidden = "hush-hush-hush"
 
-// numbers is a class of types that no class has.
-type numbers struct {
+// wrongClass is a class whose field has a type that does not match.
+type wrongClass struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	ProviderSpec      struct {
 		Password int `json:"password"`
 	} `json:"providerSpec"`
 }
 
-// TestUntranslatable: a request that can't be translated reaches no provider, and
-// its error shows nothing of what is in it.
+// TestUntranslatable: if a request can't be translated, the provider is not called, and the error does not
+// show the content.
 func TestUntranslatable(t *testing.T) {
 	type listQ struct {
-		MachineClass *numbers
+		MachineClass *wrongClass
 		Secret       *corev1.Secret
 	}
 	type q struct {
 		Machine      *theirMachine
-		MachineClass *numbers
+		MachineClass *wrongClass
 		Secret       *corev1.Secret
 	}
-	l, called := &listening{}, false
+	l, called := &recording{}, false
 	d := mcm.Driver(
 		func(context.Context, *q) (*createA, error) { called = true; return nil, nil },
 		func(context.Context, *q) (*initA, error) { called = true; return nil, nil },

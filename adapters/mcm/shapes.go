@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// These are the shapes of requests and answers. A method whose types have other shapes does not
-// compile. M and C are the provider's Machine and MachineClass.
+// These are the fields of requests and answers. A method whose types have other fields does not compile.
+// M and C are the provider's types Machine and MachineClass.
 type (
 	machineRequest[M, C any] interface {
 		~struct {
@@ -28,26 +28,26 @@ type (
 		}
 	}
 
-	// made and found have no addresses before release 0.60.
-	made interface {
+	// The alternatives without addresses are those before release 0.60.
+	createAnswer interface {
 		~struct {
 			ProviderID, NodeName, LastKnownState string
 			Addresses                            []corev1.NodeAddress
 		} | ~struct{ ProviderID, NodeName, LastKnownState string }
 	}
-	found interface {
+	statusAnswer interface {
 		~struct {
 			ProviderID, NodeName string
 			Addresses            []corev1.NodeAddress
 		} | ~struct{ ProviderID, NodeName string }
 	}
-	deleted interface {
+	deleteAnswer interface {
 		~struct{ LastKnownState string }
 	}
-	listed interface {
+	listAnswer interface {
 		~struct{ MachineList map[string]string }
 	}
-	identified interface{ ~struct{ VolumeIDs []string } }
+	volumesAnswer interface{ ~struct{ VolumeIDs []string } }
 )
 
 // call is a method of a provider.

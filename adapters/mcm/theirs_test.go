@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// These are the parts of a provider of machine-controller-manager v0.62 that are used here: its own
-// types, of the shape and the JSON of that program's.
+// These types have the fields and the JSON of machine-controller-manager v0.62, as far as the tests use
+// them.
 type (
 	theirMachine struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -71,7 +71,7 @@ type (
 	}
 )
 
-// Requests and answers of release 0.60 and later.
+// These are the requests (Q) and answers (A) of release 0.60 and later.
 type (
 	aboutMachine struct {
 		Machine      *theirMachine
@@ -107,7 +107,7 @@ type (
 	volumesA struct{ VolumeIDs []string }
 )
 
-// theirDriver is the interface of a provider.
+// theirDriver is the interface that providers implement.
 type theirDriver interface {
 	CreateMachine(context.Context, *createQ) (*createA, error)
 	InitializeMachine(context.Context, *initQ) (*initA, error)
@@ -117,7 +117,7 @@ type theirDriver interface {
 	GetVolumeIDs(context.Context, *aboutVolumes) (*volumesA, error)
 }
 
-// theirCode is a code: a number with a name.
+// theirCode is the type of codes: a number with a name.
 type theirCode uint32
 
 var theirNames = []string{
@@ -128,7 +128,7 @@ var theirNames = []string{
 
 func (c theirCode) String() string { return theirNames[c] }
 
-// theirStatus is the error of a provider.
+// theirStatus is the type of a provider's errors.
 type theirStatus struct {
 	code    int32
 	message string
