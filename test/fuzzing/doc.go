@@ -1,5 +1,6 @@
-// Package fuzzing lets fuzz targets take whole values: observations, policies, stored objects.
+// Package fuzzing lets fuzz targets take values of any type, such as observations, policies and stored
+// objects, instead of bytes.
 //
-// A [Form] reads any bytes as values of any type, and writes values as bytes, so that a target can
-// begin with observations that tests have made. A [Decision] is a fuzz target of one pure decision.
+// A [Form] decodes any bytes as values, and encodes values as bytes, so that observations of tests can be
+// seeds. A [Decision] is a fuzz target for a pure decision function.
 package fuzzing

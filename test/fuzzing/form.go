@@ -5,38 +5,38 @@ import (
 	"time"
 )
 
-// Form is how values are written as bytes. Every byte string can be read: what is missing at its
-// end reads as zero, nil or empty, and what is left over is not read. Numbers and times take a byte
-// or two if they are small or near Now, so that a change of one byte gives a value that matters.
+// Form encodes values as bytes. Any bytes can be decoded: missing bytes at the end give zero, nil or empty
+// values, and extra bytes are ignored. Small numbers and times near Now take one to three bytes, so that
+// the change of a byte gives another useful value.
 //
-// Exported fields of structs are read and written, and time.Time. Interfaces, functions, channels
-// and unexported fields stay as they are.
+// In structs, exported fields are encoded. Interfaces, functions, channels and unexported fields are
+// skipped.
 type Form struct {
-	// Now is the time from which times are counted, whole seconds.
+	// Now is the time that times are relative to. It must be whole seconds.
 	Now time.Time
-	// Words are the strings that matter to the code under test, at most 200. Other strings are
-	// written letter by letter. Committed inputs depend on their order: append new words.
+	// Words are at most 200 strings that matter to the code under test. Each is encoded as one byte. Other
+	// strings are encoded letter by letter. Stored inputs depend on the order: only append new words.
 	Words []string
 }
 
-// At returns the form of values that a test has made at another time: their times read as if that
-// time were Now.
+// At returns a Form to encode values with times around now. When f decodes them, their times are around
+// f.Now instead.
 func (f Form) At(now time.Time) Form {
 	f.Now = now.Truncate(time.Second)
 	return f
 }
 
-// Tags of numbers and strings.
+// A tag is the first byte of a number or a string.
 const (
-	smallNumbers = 200 // tags below: a number from -smallest on
+	smallNumbers = 200 // lower tags: the number tag-smallest
 	smallest     = 8
-	mostTag      = 200 // the type's largest number
-	leastTag     = 201 // its smallest
-	wordTags     = 200 // tags below: one of the words; above: the length of what follows
-	longTag      = 255 // the next byte is the length
+	mostTag      = 200 // the largest number of the type
+	leastTag     = 201 // the smallest number of the type
+	wordTags     = 200 // lower tags: the index of a word; other tags: wordTags plus the length of the string
+	longTag      = 255 // number: 8 bytes follow; string: the next byte is the length
 )
 
-// Decode reads values one after the other from data. Each of into is a pointer.
+// Decode decodes values one after the other from data. Each of into is a pointer to a value.
 func (f Form) Decode(data []byte, into ...any) {
 	r := reader{f, data}
 	for _, v := range into {
@@ -44,8 +44,8 @@ func (f Form) Decode(data []byte, into ...any) {
 	}
 }
 
-// Encode writes values one after the other. Each is a pointer. Slices and maps of more than 254
-// elements and strings of more than 255 bytes are cut.
+// Encode encodes values one after the other. Each is a pointer to a value. Slices and maps are cut to 254
+// elements, and strings to 255 bytes.
 func (f Form) Encode(values ...any) []byte {
 	w := writer{Form: f}
 	for _, v := range values {

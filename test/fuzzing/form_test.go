@@ -16,7 +16,7 @@ import (
 
 var form = fuzzing.Form{Now: time.Date(2026, 5, 4, 6, 30, 0, 0, time.UTC), Words: []string{"", "Ready", "True"}}
 
-// What is written reads as it was.
+// TestFormKeepsValues: an encoded value is decoded as it was.
 func TestFormKeepsValues(t *testing.T) {
 	o := drain.Observation{
 		Node: &machine.Node{
@@ -35,7 +35,7 @@ func TestFormKeepsValues(t *testing.T) {
 	require.Equal(t, o, read)
 }
 
-// Values of another time keep their distance from it.
+// TestFormAtAnotherTime: times keep their distance from the time that was given to At.
 func TestFormAtAnotherTime(t *testing.T) {
 	then := form.Now.AddDate(1, 2, 3).Add(time.Minute + time.Millisecond)
 	o := drain.Observation{Asked: then.Add(-time.Minute).Truncate(time.Second)}
@@ -44,7 +44,7 @@ func TestFormAtAnotherTime(t *testing.T) {
 	require.Equal(t, form.Now.Add(-time.Minute), read.Asked)
 }
 
-// All bytes read as some value, which is written and read as the same value.
+// TestFormReadsAllBytes: any bytes give values, which stay the same when they are encoded and decoded.
 func TestFormReadsAllBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.SliceOf(rapid.Byte()).Draw(t, "data")

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
+// reader decodes values.
 type reader struct {
 	Form
 	data []byte
 }
 
-// take returns the next n bytes, with zeros for those that are missing.
+// take returns the next n bytes, with zeros for missing ones.
 func (r *reader) take(n int) []byte {
 	have := min(n, len(r.data))
 	out := append(make([]byte, 0, n), r.data[:have]...)
@@ -48,7 +49,7 @@ func (r *reader) value(v reflect.Value) {
 	}
 }
 
-// number reads one that fits between least and most. Small ones count in units.
+// number reads a number from least to most. Small numbers are multiples of unit.
 func (r *reader) number(least, most, unit int64) int64 {
 	switch tag := r.tag(); {
 	case tag < smallNumbers:
@@ -117,8 +118,8 @@ func (r *reader) compound(v reflect.Value) {
 	}
 }
 
-// elements reads the count of a slice or map, 0 for nil and one more than its length for others,
-// and then its elements while there is anything to read.
+// elements reads a slice or a map: first its count, which is 0 for nil and otherwise the length plus 1,
+// and then its elements, until data ends.
 func (r *reader) elements(v, empty reflect.Value, read func()) {
 	v.SetZero()
 	count := r.tag()

@@ -10,6 +10,7 @@ import (
 	"time"
 )
 
+// writer encodes values.
 type writer struct {
 	Form
 	out []byte
@@ -127,7 +128,7 @@ func (w *writer) compound(v reflect.Value) {
 	}
 }
 
-// count writes how many elements follow, and returns it.
+// count writes the count of a slice or a map (see reader.elements), and returns how many elements follow.
 func (w *writer) count(v reflect.Value) int {
 	if v.IsNil() {
 		w.put(0)

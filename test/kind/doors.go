@@ -1,6 +1,6 @@
-// Package toykind is a kind that the library does not know, in a module that has nothing to do with it:
-// doors, which shut themselves some time after they were opened. It uses what anybody can: package store for
-// the objects, package manager/engine for passes, queue and hooks.
+// Package toykind shows that a module of somebody else can have a kind of its own: doors that shut some
+// time after they were opened. It uses only public packages: store for the objects, and manager/engine
+// for passes, queue and hooks.
 package toykind
 
 import (
@@ -14,12 +14,11 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Door is the object.
+// Door is an object of the kind.
 type Door struct {
 	object.Meta
-	For time.Duration // spec: how long it may stand open
-	// Opened is status: since when it stands open. Zero: it is shut.
-	Opened time.Time
+	For    time.Duration // spec: how long the door may be open
+	Opened time.Time     // status: since when the door is open; zero: it is shut
 }
 
 // ObjectMeta implements object.Object.
@@ -44,7 +43,8 @@ var (
 	reasonDue  = decision.NewReason("Due", "it has stood open for long enough")
 )
 
-// Run queues the doors that are stored, and shuts them as they become due until the queue is closed.
+// Run queues all stored doors, and shuts each when it has been open for long enough. It returns when the
+// queue is closed.
 func Run(ctx context.Context, e *engine.Engine, doors store.Collection[*Door], q *engine.Queue) error {
 	known, err := doors.List(ctx, store.Query{})
 	if err != nil {
@@ -60,7 +60,7 @@ func Run(ctx context.Context, e *engine.Engine, doors store.Collection[*Door], q
 	return nil
 }
 
-// pass is one pass over one door.
+// pass is a reconcile of a door.
 type pass struct {
 	*engine.Pass
 	doors store.Collection[*Door]

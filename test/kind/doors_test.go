@@ -17,14 +17,14 @@ import (
 
 var start = time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 
-// hall has two doors, one of them open. Its clock goes forward when a pass waits for it: the queue hands the
-// door out again at once.
+// hall has two doors, one of them open. When a pass asks to wait until some time, its clock jumps to that
+// time, so that the queue returns the door at once.
 type hall struct {
 	*testing.T
 	mu    sync.Mutex
 	at    time.Time
 	doors *store.Memory[*toykind.Door]
-	heard []string
+	lines []string // what the hooks report
 }
 
 func newHall(t *testing.T) *hall {
@@ -55,21 +55,23 @@ func (h *hall) forward(at time.Time) {
 	h.at = at
 }
 
-// run reconciles the doors until each has been looked at once, and the front door twice.
+// run reconciles the doors until the back door had one pass and the front door two.
 func (h *hall) run(dry bool) {
 	q := engine.NewQueue(h.now)
 	passes := map[object.Key]int{}
-	say := func(of object.Key, format string, args ...any) {
-		h.heard = append(h.heard, of.Name+" door at "+h.now().Format("15:04")+": "+fmt.Sprintf(format, args...))
+	report := func(of object.Key, format string, args ...any) {
+		h.lines = append(h.lines, of.Name+" door at "+h.now().Format("15:04")+": "+fmt.Sprintf(format, args...))
 	}
 	e := engine.New(engine.Options{
 		Now: h.now, Jitter: func(d time.Duration) time.Duration { return d }, DryRun: dry,
 		Hooks: engine.Hooks{
-			Event: func(_ string, of object.Key, _ engine.EventType, reason, why string) { say(of, "%s, %s", reason, why) },
-			Effect: func(_ string, of object.Key, name string, _ time.Duration, err error) {
-				say(of, "%s: %v", name, err)
+			Event: func(_ string, of object.Key, _ engine.EventType, reason, why string) {
+				report(of, "%s, %s", reason, why)
 			},
-			DryRun: func(_ string, of object.Key, what, _, why string) { say(of, "not done: %s, because %s", what, why) },
+			Effect: func(_ string, of object.Key, name string, _ time.Duration, err error) {
+				report(of, "%s: %v", name, err)
+			},
+			DryRun: func(_ string, of object.Key, what, _, why string) { report(of, "not done: %s, because %s", what, why) },
 			Pass: func(kind string, of object.Key, _ int, result engine.Result, err error) {
 				passes[of]++
 				switch {
@@ -87,27 +89,27 @@ func (h *hall) run(dry bool) {
 	require.NoError(h, toykind.Run(h.Context(), e, h.doors, q))
 }
 
-// opened returns since when a door stands open.
+// opened returns since when a door is open.
 func (h *hall) opened(name string) time.Time {
 	d, err := h.doors.Get(h.Context(), key(name))
 	require.NoError(h, err)
 	return d.Opened
 }
 
-// TestDoorsShutThemselves: a kind of somebody else's is read, decided, executed, queued for when it is due, and
-// told of.
+// TestDoorsShutThemselves: objects of the kind are queued until they are due, read, decided about and
+// changed, and hooks report that.
 func TestDoorsShutThemselves(t *testing.T) {
 	h := newHall(t)
 	h.run(false)
 	require.Zero(t, h.opened("front"))
 	require.Equal(t, start.Add(time.Minute), h.at)
-	require.Equal(t, []string{"front door at 08:01: Shut, it is shut", "front door at 08:01: Shut: <nil>"}, h.heard)
+	require.Equal(t, []string{"front door at 08:01: Shut, it is shut", "front door at 08:01: Shut: <nil>"}, h.lines)
 }
 
-// TestDoorsInADryRun: the same steps change nothing, and say what they would change.
+// TestDoorsInADryRun: in a dry run nothing changes, and a hook reports what would change.
 func TestDoorsInADryRun(t *testing.T) {
 	h := newHall(t)
 	h.run(true)
 	require.Equal(t, start, h.opened("front"))
-	require.Equal(t, []string{"front door at 08:01: not done: update status of door house/front, because it has stood open for long enough"}, h.heard)
+	require.Equal(t, []string{"front door at 08:01: not done: update status of door house/front, because it has stood open for long enough"}, h.lines)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// Values of fields, the odd ones among them.
+// These draw values of fields, also unusual ones.
 var (
 	AnyWord = rapid.SampledFrom([]string{"", "a", "b", "a,b", "m~1", "{name}"})
 	AnyTime = rapid.SampledFrom([]time.Time{{}, Epoch, Epoch.Add(-time.Hour), Epoch.Add(time.Hour), Epoch.Add(-40 * time.Second), time.Unix(math.MaxInt32, 0)})
@@ -84,12 +84,12 @@ func AnyDeployment(t *rapid.T) *deployment.Deployment {
 	return d
 }
 
-// List draws at most four values.
+// List draws up to four values of one.
 func List[T any](t *rapid.T, name string, one func(*rapid.T) T) []T {
 	return rapid.SliceOfN(rapid.Custom(one), 0, 4).Draw(t, name)
 }
 
-// AnyOutcome draws an answer, or nil.
+// AnyOutcome draws the outcome of a call, or nil if there was none.
 func AnyOutcome(t *rapid.T) *machine.Outcome {
 	if rapid.Bool().Draw(t, "unasked") {
 		return nil
@@ -111,12 +111,12 @@ func AnyPolicy(t *rapid.T) *safety.Policy {
 	return p
 }
 
-// AnySpent draws an order that counts towards the brake.
+// AnySpent draws an earlier deletion that counts for the brake.
 func AnySpent(t *rapid.T) safety.Spent {
 	return safety.Spent{ID: AnyWord.Draw(t, "id"), At: AnyTime.Draw(t, "at")}
 }
 
-// ReadIf returns how an observation was read: live or from caches.
+// ReadIf returns the freshness of an observation that was read live or from a cache.
 func ReadIf(live bool) decision.Freshness {
 	if !live {
 		return decision.Freshness{}
@@ -124,7 +124,7 @@ func ReadIf(live bool) decision.Freshness {
 	return decision.Freshness{Began: Epoch}
 }
 
-// Printed returns a value with everything it points to.
+// Printed returns the JSON of a value, with everything it points to.
 func Printed(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -133,12 +133,12 @@ func Printed(v any) string {
 	return string(text)
 }
 
-// Entry is the entry point of one subject.
+// Entry is the decision function of a package below safety.
 type Entry[O, R any] func(*O, *safety.Policy, time.Time) (R, error)
 
-// OnePlan checks P11 and P27: for any state of storage and any arguments the decision has a plan,
-// the same one each time, and leaves its arguments alone. What it can't decide about is an error:
-// no observation, no policy, and a policy out of range.
+// OnePlan checks P11 and P27: for any observation and policy the decision returns a plan, the same one
+// each time, and does not change its arguments. Without an observation or a policy, or with an invalid
+// policy, it returns an error.
 func OnePlan[O, R any](t *testing.T, decide Entry[O, R], draw func(*rapid.T) *O) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, about := AnyPolicy(t), draw(t)
@@ -161,13 +161,13 @@ func OnePlan[O, R any](t *testing.T, decide Entry[O, R], draw func(*rapid.T) *O)
 		require.NoError(t, err)
 		got, err := decide(about, &safety.Policy{}, Epoch)
 		require.NoError(t, err)
-		require.Equal(t, want, got, "the zero policy is the default one")
+		require.Equal(t, want, got, "the zero policy means the default policy")
 	})
 	_, err := decide(nil, safety.DefaultPolicy(), Epoch)
 	require.ErrorIs(t, err, decision.ErrNoObservation)
 }
 
-// Fleet returns n machines that run, and their VMs: machine names by provider ID.
+// Fleet returns n Running machines, and their VMs: machine names by provider ID.
 func Fleet(n int) ([]*machine.Machine, map[string]string) {
 	machines, vms := make([]*machine.Machine, n), make(map[string]string, n)
 	for i := range machines {
@@ -182,10 +182,10 @@ func Fleet(n int) ([]*machine.Machine, map[string]string) {
 // PausedKey is the annotation that pauses a machine.
 const PausedKey = "millwright-go/paused"
 
-// Noon is a time of a whole second.
+// Noon is a time without a fraction of a second.
 var Noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// Member returns a machine with the value of the annotation that pauses it.
+// Member returns a machine in a phase. paused is the value of the annotation that pauses it.
 func Member(name string, phase machine.Phase, paused string) *machine.Machine {
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}, UID: name}}
 	m.Annotations = map[string]string{PausedKey: paused}

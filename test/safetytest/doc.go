@@ -1,3 +1,3 @@
-// Package safetytest holds what the tests of the packages below safety share: journals of stories
-// and their files, generators of objects, and the checks that every decision has to pass.
+// Package safetytest is shared by the tests of the packages below safety. It has journals of scenarios and
+// their golden files, generators of objects, and checks that every decision must pass.
 package safetytest

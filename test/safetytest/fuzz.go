@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/test/fuzzing"
 )
 
-// form reads bytes as observations of fleets. The corpus depends on the order of the words.
+// form decodes bytes as observations of fleets. Stored inputs depend on the order of the words.
 var form = fuzzing.Form{Now: Epoch.Truncate(time.Second), Words: []string{
 	"", "a", "b", "web", "web-1", "m-1", "m-2", "d", "s", "u-a", "u-b", "fleet", "small",
 	machineset.OwnerKind, deployment.OwnerKind, machine.Finalizer, machine.NodeFinalizer, machine.NodeReady, "True", "False", "Unknown",
@@ -27,7 +27,7 @@ var form = fuzzing.Form{Now: Epoch.Truncate(time.Second), Words: []string{
 	string(deployment.RollingUpdate), string(deployment.Recreate), string(deployment.InPlaceUpdate),
 }}
 
-// Fuzz is the fuzz target of a decision. It begins with observations that draw draws.
+// Fuzz is the fuzz target of a decision, see fuzzing.Decision. Its seeds are observations from draw.
 func Fuzz[O, R any](f *testing.F, decide Entry[O, R], draw func(*rapid.T) *O, check func(testing.TB, R), whole func(*O)) {
 	d := fuzzing.Decision[O, *safety.Policy, R]{
 		Form: form, Policy: safety.DefaultPolicy, Decide: decide, Whole: whole,
@@ -36,10 +36,10 @@ func Fuzz[O, R any](f *testing.F, decide Entry[O, R], draw func(*rapid.T) *O, ch
 	d.Fuzz(f, d.Drawn(40, func(t *rapid.T) (*O, *safety.Policy) { return draw(t), safety.DefaultPolicy() })...)
 }
 
-// Explained requires that a plan waits for a time to come, if for any, and that its reasons are
-// sentences.
+// Explained requires that the time a plan waits for, if any, is in the future, and that its reasons have a
+// text.
 func Explained(t testing.TB, at time.Time, whys ...fmt.Stringer) {
-	require.True(t, at.IsZero() || at.After(form.Now), "a wait that is over: %v", at)
+	require.True(t, at.IsZero() || at.After(form.Now), "the plan waits for a time that is over: %v", at)
 	for _, why := range whys {
 		require.NotEmpty(t, why.String())
 	}

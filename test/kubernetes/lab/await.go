@@ -2,9 +2,8 @@ package lab
 
 import "time"
 
-// Await returns true as soon as a condition holds, and false if it does not within the limit. It
-// checks often at first. Later it waits up to half a second or a twelfth of the time so far between
-// checks, because each check costs the server time that others wait for.
+// Await returns true as soon as holds does, or false after the limit. At first it checks every 5 ms. Later
+// it waits longer between checks, up to half a second, because each check is work for the server.
 func Await(limit time.Duration, holds func() bool) bool {
 	began := time.Now()
 	for {

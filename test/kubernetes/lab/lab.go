@@ -1,6 +1,6 @@
-// Package lab runs a real API server for the tests of one package: the program of test/kubelab,
-// built once and then cached, on loopback, with its state in a temporary folder. It ends with the
-// tests, even if these are killed.
+// Package lab runs a real API server for the tests of a package: the program of test/kubelab, which is
+// built once and then cached. The server listens on loopback, and has its state in a temporary folder. It
+// ends with the tests, even if they are killed.
 package lab
 
 import (
@@ -20,17 +20,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// source is the folder of the server's module, seen from the repository's root.
+// source is the folder of the server's module, relative to the repository's root.
 const source = "test/kubelab"
 
-// patience is how long a server may take to start, and to end.
+// patience is how long a server may take to start or to end.
 const patience = 2 * time.Minute
 
-// Lab is a server that runs.
+// Lab is a running server.
 type Lab struct {
-	// Config is the administrator's access, without any limit of its own.
+	// Config is the administrator's access, without a client-side rate limit.
 	Config *rest.Config
-	// Dir holds the server's log, and a kubeconfig for each user.
+	// Dir is the server's folder. It has the log, and a kubeconfig for each user.
 	Dir string
 
 	server *exec.Cmd
@@ -38,8 +38,8 @@ type Lab struct {
 	ended  chan error
 }
 
-// Start starts a server with these flags of kubelab, such as "--controllers=disruption", and
-// returns once it is ready. The first start on a machine builds it, which takes 5 to 8 minutes.
+// Start starts a server with flags of kubelab, such as "--controllers=disruption", and returns once it is
+// ready. The first start on a computer builds the program, which takes 5 to 8 minutes.
 func Start(flags ...string) (*Lab, error) {
 	program, err := build()
 	if err != nil {
@@ -56,12 +56,13 @@ func Start(flags ...string) (*Lab, error) {
 	return l, nil
 }
 
+// run starts the program, and waits until it is ready.
 func (l *Lab) run(program string, flags []string) error {
 	args := append([]string{"--dir=" + l.Dir, "--exit-on-stdin-close"}, flags...)
 	l.server = exec.Command(program, args...)
-	l.server.SysProcAttr = apart() // Ctrl-C in the terminal must not reach the server: Stop ends it
-	var complaints bytes.Buffer
-	l.server.Stderr = &complaints
+	l.server.SysProcAttr = ownProcessGroup() // so that Ctrl-C does not end the server before Stop does
+	var stderr bytes.Buffer
+	l.server.Stderr = &stderr
 	stdin, err := l.server.StdinPipe()
 	if err != nil {
 		return err
@@ -88,18 +89,18 @@ func (l *Lab) run(program string, flags []string) error {
 	case <-ready:
 	case err := <-l.ended:
 		l.ended <- err
-		return fmt.Errorf("the server ended before it was ready (%v): %s", err, complaints.String())
+		return fmt.Errorf("the server ended before it was ready (%v): %s", err, stderr.String())
 	case <-time.After(patience):
-		return errors.New("the server did not get ready")
+		return errors.New("the server was not ready in time")
 	}
 	l.Config, err = l.As("admin")
 	return err
 }
 
-// apart makes a process begin a process group of its own.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// ownProcessGroup returns attributes that start a process in a new process group.
+func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// As returns the access of a user that the flags of Start have named.
+// As returns the access of a user: admin or one from the flags of Start.
 func (l *Lab) As(user string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig(user))
 	if err != nil {
@@ -109,11 +110,10 @@ func (l *Lab) As(user string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Suspend stops the server's process where it is: it answers nothing, and closes no connection.
-// Resume continues it.
+// Suspend stops the server's process (SIGSTOP): it does not answer, but its connections stay open.
 func (l *Lab) Suspend() error { return l.server.Process.Signal(syscall.SIGSTOP) }
 
-// Resume ends what Suspend began.
+// Resume continues the server's process after Suspend.
 func (l *Lab) Resume() error { return l.server.Process.Signal(syscall.SIGCONT) }
 
 // Stop ends the server and removes its folder.

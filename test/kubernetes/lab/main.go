@@ -8,15 +8,14 @@ import (
 	"testing"
 )
 
-// AtATime is how many parallel tests of a package run at a time. They wait for a server most of the
-// time, so there are more than processors.
+// AtATime is how many parallel tests of a package run at a time. It may be more than there are processors,
+// because the tests mostly wait for the server.
 const AtATime = 8
 
-// Main runs the tests of a package between the start and the end of a server, and returns the
-// status to exit with. It calls use before them. AtATime of them run at a time, unless the flag
-// -parallel sets another number.
+// Main starts a server, calls use, runs the tests of a package, and stops the server. It returns the exit
+// status. AtATime tests run at a time, unless the flag -parallel sets another number.
 func Main(m *testing.M, use func(*Lab) error, flags ...string) int {
-	if err := allow(AtATime); err != nil {
+	if err := setParallel(AtATime); err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		return 1
 	}
@@ -38,8 +37,8 @@ func Main(m *testing.M, use func(*Lab) error, flags ...string) int {
 	return status
 }
 
-// allow sets the flag -parallel, unless it is given.
-func allow(tests int) error {
+// setParallel sets the flag -parallel, unless it is on the command line.
+func setParallel(tests int) error {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })

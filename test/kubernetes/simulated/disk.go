@@ -15,27 +15,27 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// VM is one of the provider's.
+// VM is a VM of the provider: one of a machine, or an instance of a pool's group.
 type VM struct {
 	ID      string    `json:"id"` // the provider ID
 	Cluster string    `json:"cluster"`
 	Machine string    `json:"machine"`
 	Size    string    `json:"size,omitempty"`
 	Zone    string    `json:"zone,omitempty"`
-	Booted  time.Time `json:"booted"` // when it is ready
-	// Pool is the pool of an instance, NAMESPACE/NAME. It is empty for a machine's VM.
+	Booted  time.Time `json:"booted"` // when the VM is or will be ready
+	// Pool is the pool of an instance, as NAMESPACE/NAME. It is empty for a machine's VM.
 	Pool string `json:"pool,omitempty"`
-	// Node is what the node of an instance carries.
+	// Node has the labels, annotations and taints for the node of an instance.
 	Node *machine.NodeTemplate `json:"node,omitempty"`
 }
 
-// disk keeps VMs as files DIR/CLUSTER/MACHINE. A file appears whole or not at
-// all, and never changes.
+// disk is the folder with the VMs, as files DIR/CLUSTER/MACHINE. A file is created in one step, and never
+// changed.
 type disk string
 
 func openDisk(dir string) (disk, error) { return disk(dir), os.MkdirAll(dir, 0o700) }
 
-// plain reports whether a name can be that of a file here.
+// plain reports whether a name may be the name of a file or folder in the provider's folder.
 func plain(name string) bool {
 	return name != "" && len(name) < 200 && name[0] != '.' && !strings.ContainsFunc(name, func(r rune) bool {
 		return r != '-' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
@@ -44,7 +44,7 @@ func plain(name string) bool {
 
 func (d disk) path(cluster, name string) string { return filepath.Join(string(d), cluster, name) }
 
-// make stores a VM, or returns the one of that name that is there already.
+// make creates a VM, or returns the existing one of the same name.
 func (d disk) make(v VM) (VM, error) {
 	if !plain(v.Machine) {
 		return VM{}, codes.Newf(codes.InvalidArgument, "machine name %q can't be that of a VM", v.Machine)
@@ -61,12 +61,12 @@ func newID(cluster string) string {
 	return fmt.Sprintf("%s:///%s/%s", Name, cluster, strings.ToLower(rand.Text()))
 }
 
-// place stores a VM in a folder. If one of that name is there already, the error is an fs.ErrExist.
+// place creates the file of a VM in a folder. If there is one of the same name, the error is fs.ErrExist.
 func (d disk) place(folder string, v VM) error {
 	return d.write(folder, v, func(draft string) error { return os.Link(draft, filepath.Join(folder, v.Machine)) })
 }
 
-// write drafts a value for a folder, and moves it into place.
+// write writes a value to a draft, and calls put, which moves the draft into the folder in one step.
 func (d disk) write(folder string, value any, put func(draft string) error) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -90,7 +90,7 @@ func (d disk) write(folder string, value any, put func(draft string) error) erro
 	return err
 }
 
-// get returns a VM, or an fs.ErrNotExist.
+// get returns a VM, or fs.ErrNotExist.
 func (d disk) get(cluster, name string) (VM, error) {
 	if !plain(name) {
 		return VM{}, fs.ErrNotExist
@@ -127,11 +127,12 @@ func (d disk) list(cluster string) ([]VM, error) {
 	return out, err
 }
 
-// names returns those of the VMs of a cluster.
+// names returns the names of the VMs of a cluster.
 func (d disk) names(cluster string) ([]string, error) {
 	return namesIn(filepath.Join(string(d), cluster))
 }
 
+// namesIn returns the names in a folder, which need not exist.
 func namesIn(path string) ([]string, error) {
 	folder, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,7 +145,7 @@ func namesIn(path string) ([]string, error) {
 	return names, errors.Join(err, folder.Close())
 }
 
-// clusters returns those that have had a VM.
+// clusters returns all clusters that have or had a VM.
 func (d disk) clusters() ([]string, error) {
 	entries, err := os.ReadDir(string(d))
 	var out []string

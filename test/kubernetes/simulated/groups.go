@@ -16,33 +16,33 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Groups are folders DIR/.groups/CLUSTER/NAMESPACE/POOL. One holds a file for each instance, as for
-// a VM, and the file groupFile with the group's target state. A call stores the target state first
-// and then carries it out, so that a process that starts after a crash goes on with it.
+// A group is a folder DIR/.groups/CLUSTER/NAMESPACE/POOL, with a file for each instance, as for VMs, and
+// the file groupFile with the group's target state. A call first stores the target state and then carries
+// it out, so that after a crash another process can complete the work.
 const (
 	groupsFolder = ".groups"
 	groupFile    = ".group"
 	noNamespace  = "_"
 )
 
-// group is the target state of one.
+// group is the target state of a group.
 type group struct {
 	ID      string               `json:"id"`
 	Cluster string               `json:"cluster"`
 	Pool    object.Key           `json:"pool"`
 	Target  int32                `json:"target"`
 	Size    string               `json:"size,omitempty"`
-	Zones   []string             `json:"zones,omitempty"` // the instances are spread over them
+	Zones   []string             `json:"zones,omitempty"` // over which the instances are spread
 	Node    machine.NodeTemplate `json:"node"`
 	// Rolling bounds the replacement of outdated instances. Nil: one after the other.
 	Rolling *machinepool.RollingUpdate `json:"rolling,omitempty"`
-	// Going are IDs of instances that are to be removed. Awaiting are those of instances that are
-	// to be removed once they are said to be drained.
-	Going    []string `json:"going,omitempty"`
-	Awaiting []string `json:"awaiting,omitempty"`
+	// Removing are the IDs of instances that are to be removed. Draining are the IDs of instances that are
+	// to be removed once they are reported as drained.
+	Removing []string `json:"going,omitempty"`
+	Draining []string `json:"awaiting,omitempty"`
 }
 
-// locked does something while no other call, of any process, does.
+// locked calls do while it holds the lock of the groups, which other processes use, too.
 func (d disk) locked(do func() error) (err error) {
 	folder := filepath.Join(string(d), groupsFolder)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -52,7 +52,7 @@ func (d disk) locked(do func() error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }() // which unlocks it
+	defer func() { err = errors.Join(err, lock.Close()) }() // this releases the lock
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (d disk) groupPath(cluster string, pool object.Key) string {
 
 func (d disk) folderOf(g *group) string { return d.groupPath(g.Cluster, g.Pool) }
 
-// group returns a group, or an fs.ErrNotExist.
+// group returns a group, or fs.ErrNotExist.
 func (d disk) group(cluster string, pool object.Key) (*group, error) {
 	if !plain(pool.Name) || pool.Namespace != "" && !plain(pool.Namespace) {
 		return nil, fs.ErrNotExist
@@ -78,7 +78,7 @@ func (d disk) group(cluster string, pool object.Key) (*group, error) {
 	return g, json.Unmarshal(text, g)
 }
 
-// save stores a group, and replaces what was stored of it.
+// save stores the target state of a group.
 func (d disk) save(g *group) error {
 	folder := d.folderOf(g)
 	return d.write(folder, g, func(draft string) error { return os.Rename(draft, filepath.Join(folder, groupFile)) })
@@ -120,7 +120,7 @@ func membersIn(folder string) ([]VM, error) {
 	return all, err
 }
 
-// groups returns all there are, of any cluster.
+// groups returns the groups of all clusters.
 func (d disk) groups() ([]*group, error) {
 	files, err := filepath.Glob(filepath.Join(string(d), groupsFolder, "*", "*", "*", groupFile))
 	var all []*group
@@ -141,7 +141,7 @@ func (d disk) groups() ([]*group, error) {
 	return all, err
 }
 
-// count returns how many VMs and instances a cluster has, except those of a pool.
+// count returns how many VMs and instances a cluster has, without those of the pool but.
 func (d disk) count(cluster string, but object.Key) (int, error) {
 	names, err := d.names(cluster)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// work brings a group to its target state. It removes the instances to be removed, then the
-// youngest surplus ones, or adds others. The caller has locked the groups.
+// work brings a group to its target state: it removes the instances in g.Removing, and then removes the
+// youngest surplus ones or adds new ones. The caller holds the lock of the groups.
 func (p *Provider) work(g *group) error {
 	all, err := p.disk.members(g)
 	if err != nil {
@@ -24,22 +24,22 @@ func (p *Provider) work(g *group) error {
 	}
 	var kept []VM
 	for _, v := range all {
-		if !slices.Contains(g.Going, v.ID) {
+		if !slices.Contains(g.Removing, v.ID) {
 			kept = append(kept, v)
 			continue
 		}
-		if err := p.lose(g, v); err != nil {
+		if err := p.removeInstance(g, v); err != nil {
 			return err
 		}
 	}
 	size := int(g.Target) + min(int(g.bounds().Surge), g.countOutdated(kept))
 	for ; len(kept) > size; kept = kept[:len(kept)-1] {
-		if err := p.lose(g, kept[len(kept)-1]); err != nil {
+		if err := p.removeInstance(g, kept[len(kept)-1]); err != nil {
 			return err
 		}
 	}
 	for len(kept) < size {
-		v, err := p.grow(g, kept)
+		v, err := p.addInstance(g, kept)
 		if err != nil {
 			return err
 		}
@@ -48,19 +48,19 @@ func (p *Provider) work(g *group) error {
 	return p.settle(g, kept)
 }
 
-// settle removes from the lists of a group what no longer exists.
+// settle removes instances that no longer exist from the lists of a group.
 func (p *Provider) settle(g *group, kept []VM) error {
 	here := func(id string) bool { return slices.ContainsFunc(kept, func(v VM) bool { return v.ID == id }) }
-	awaiting := slices.DeleteFunc(slices.Clone(g.Awaiting), func(id string) bool { return !here(id) })
-	if len(g.Going) == 0 && len(awaiting) == len(g.Awaiting) {
+	awaiting := slices.DeleteFunc(slices.Clone(g.Draining), func(id string) bool { return !here(id) })
+	if len(g.Removing) == 0 && len(awaiting) == len(g.Draining) {
 		return nil
 	}
-	g.Going, g.Awaiting = nil, awaiting
+	g.Removing, g.Draining = nil, awaiting
 	return p.disk.save(g)
 }
 
-// lose removes an instance.
-func (p *Provider) lose(g *group, v VM) error {
+// removeInstance removes an instance.
+func (p *Provider) removeInstance(g *group, v VM) error {
 	p.nodes.forget(v)
 	err := os.Remove(filepath.Join(p.disk.folderOf(g), v.Machine))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,8 +69,8 @@ func (p *Provider) lose(g *group, v VM) error {
 	return err
 }
 
-// grow makes an instance beside the existing ones, in the zone with the fewest.
-func (p *Provider) grow(g *group, kept []VM) (VM, error) {
+// addInstance creates an instance, in the zone with the fewest of the kept ones.
+func (p *Provider) addInstance(g *group, kept []VM) (VM, error) {
 	node := g.Node.Clone()
 	v := VM{
 		Cluster: g.Cluster, Size: g.Size, Zone: leastUsed(g.Zones, kept), Booted: time.Now().Add(p.options.Boot),
@@ -89,7 +89,7 @@ func (p *Provider) grow(g *group, kept []VM) (VM, error) {
 	}
 }
 
-// leastUsed returns the first of the zones with the fewest VMs, or nothing if there are no zones.
+// leastUsed returns the first zone with the fewest VMs, or "" if there are no zones.
 func leastUsed(zones []string, all []VM) string {
 	if len(zones) == 0 {
 		return ""
@@ -101,8 +101,8 @@ func leastUsed(zones []string, all []VM) string {
 	return slices.MinFunc(zones, func(a, b string) int { return cmp.Compare(used[a], used[b]) })
 }
 
-// tend does what a provider does by itself: it replaces lost instances, and outdated ones within the
-// group's bounds. It removes an outdated one when it is said to be drained.
+// tend does what a provider does by itself: it replaces lost instances, and requests the drain of outdated
+// ones within the bounds of the group. These are removed when they are reported as drained.
 func (p *Provider) tend() error {
 	return p.disk.locked(func() error {
 		all, err := p.disk.groups()
@@ -113,23 +113,25 @@ func (p *Provider) tend() error {
 	})
 }
 
+// renew requests the drain of outdated instances, as many as the bounds allow.
 func (p *Provider) renew(g *group) error {
 	all, err := p.disk.members(g)
-	atWork := slices.DeleteFunc(all, func(v VM) bool { return time.Now().Before(v.Booted) || slices.Contains(g.Awaiting, v.ID) })
-	spare := len(atWork) - int(g.Target-min(g.Target, g.bounds().Unavailable))
+	serving := slices.DeleteFunc(all, func(v VM) bool { return time.Now().Before(v.Booted) || slices.Contains(g.Draining, v.ID) })
+	spare := len(serving) - int(g.Target-min(g.Target, g.bounds().Unavailable))
 	var next []string
-	for i := range atWork {
-		if len(next) < spare && g.outdated(&atWork[i]) {
-			next = append(next, atWork[i].ID)
+	for i := range serving {
+		if len(next) < spare && g.outdated(&serving[i]) {
+			next = append(next, serving[i].ID)
 		}
 	}
 	if err != nil || len(next) == 0 {
 		return err
 	}
-	g.Awaiting = append(g.Awaiting, next...)
+	g.Draining = append(g.Draining, next...)
 	return p.disk.save(g)
 }
 
+// bounds returns how far the numbers may differ from the target during an update.
 func (g *group) bounds() rollout.Bounds {
 	if g.Rolling == nil {
 		return rollout.Bounds{Unavailable: 1}
@@ -146,12 +148,12 @@ func (g *group) countOutdated(all []VM) (n int) {
 	return n
 }
 
-// outdated reports whether an instance differs from what the group makes now.
+// outdated reports whether an instance differs from those that the group would create now.
 func (g *group) outdated(v *VM) bool {
 	return v.Size != g.Size || v.Node == nil || !v.Node.Equal(&g.Node) || !slices.Contains(g.zones(), v.Zone)
 }
 
-// zones returns those that instances can be in.
+// zones returns the zones that instances may be in.
 func (g *group) zones() []string {
 	if len(g.Zones) == 0 {
 		return []string{""}
@@ -159,7 +161,7 @@ func (g *group) zones() []string {
 	return g.Zones
 }
 
-// instances returns those of all groups, by their IDs.
+// instances returns the instances of all groups, by ID.
 func (d disk) instances() (map[string]VM, error) {
 	found := map[string]VM{}
 	all, err := d.groups()

@@ -14,26 +14,26 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// nodes does what the kubelets of the VMs would.
+// nodes does the work of the kubelets of all VMs.
 type nodes struct {
-	client    kubernetes.Interface // or nil
+	client    kubernetes.Interface // nil: VMs register no nodes
 	heartbeat time.Duration
-	wait      sync.WaitGroup // for boots; mu is held to begin one
+	wait      sync.WaitGroup // for booting VMs; Go is called with mu held
 
 	mu    sync.Mutex
-	ctx   context.Context // of Run; nil while it does not run
-	known map[string]*boot
+	ctx   context.Context  // of Run; nil while it does not run
+	known map[string]*boot // by CLUSTER/NAME
 }
 
-// boot is a VM whose node is registered or about to be.
+// boot is a VM that boots or has booted.
 type boot struct {
 	vm      VM
-	joined  bool
-	renewed time.Time
+	joined  bool      // the node is registered
+	renewed time.Time // last heartbeat
 }
 
-// Run boots VMs until ctx ends, including those that an earlier process has made, and updates the
-// nodes of those that are gone.
+// Run boots VMs until ctx ends, also those that an earlier process has created, and updates the nodes of
+// VMs that are gone.
 func (p *Provider) Run(ctx context.Context) error {
 	if p.nodes.client == nil {
 		<-ctx.Done()
@@ -53,10 +53,11 @@ func (p *Provider) Run(ctx context.Context) error {
 	}
 }
 
-// look compares the folder with the nodes that are known. It retries what fails with the next look.
+// look compares the folder with the known VMs. What fails is retried by the next look.
 func (p *Provider) look(ctx context.Context) {
 	_ = p.tend()
-	before := p.nodes.all() // what is made from here on may not be found below
+	// VMs that are created from here on are not in before, so they can't count as gone below.
+	before := p.nodes.all()
 	registered, err := p.nodes.ofPools(ctx)
 	if err != nil {
 		return
@@ -69,19 +70,19 @@ func (p *Provider) look(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	for _, v := range instances {
-		there[v.Cluster+"/"+v.Machine] = true
+		exists[v.Cluster+"/"+v.Machine] = true
 		p.nodes.expect(v)
 	}
-	p.retire(ctx, registered, instances)
+	p.deleteNodes(ctx, registered, instances)
 	for _, cluster := range clusters {
 		names, err := p.disk.names(cluster)
 		if err != nil {
 			return
 		}
 		for _, name := range names {
-			there[cluster+"/"+name] = true
+			exists[cluster+"/"+name] = true
 			if !p.nodes.knows(cluster, name) {
 				if v, err := p.disk.get(cluster, name); err == nil {
 					p.nodes.expect(v)
@@ -90,7 +91,7 @@ func (p *Provider) look(ctx context.Context) {
 		}
 	}
 	for _, b := range before {
-		if there[b.vm.Cluster+"/"+b.vm.Machine] {
+		if exists[b.vm.Cluster+"/"+b.vm.Machine] {
 			continue
 		}
 		p.nodes.forget(b.vm)
@@ -98,10 +99,10 @@ func (p *Provider) look(ctx context.Context) {
 			p.nodes.silence(ctx, b.vm)
 		}
 	}
-	p.nodes.keep(ctx)
+	p.nodes.heartbeats(ctx)
 }
 
-// all returns the VMs that are known.
+// all returns all known VMs.
 func (n *nodes) all() (all []*boot) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,7 +122,7 @@ func (n *nodes) begin(ctx context.Context) {
 	}
 }
 
-// end waits for what boots. What a call makes from here on boots with the next Run.
+// end waits for VMs that boot. VMs that are created later boot with the next Run.
 func (n *nodes) end() {
 	n.mu.Lock()
 	n.ctx = nil
@@ -135,7 +136,7 @@ func (n *nodes) knows(cluster, name string) bool {
 	return n.known[cluster+"/"+name] != nil
 }
 
-// expect schedules the registration of a node for when its VM has booted.
+// expect makes a VM known, and registers its node when it has booted.
 func (n *nodes) expect(v VM) {
 	if n.client == nil {
 		return
@@ -165,16 +166,15 @@ func (n *nodes) start(b *boot) {
 	})
 }
 
-// join registers a node. One that an earlier life of the VM has registered is
-// reported ready.
+// join registers the node of a VM. A node that exists already counts as registered.
 func (n *nodes) join(ctx context.Context, b *boot) {
 	if ctx.Err() != nil || !n.current(b) {
 		return
 	}
-	made, err := n.client.CoreV1().Nodes().Create(ctx, node(b.vm), metav1.CreateOptions{})
+	created, err := n.client.CoreV1().Nodes().Create(ctx, node(b.vm), metav1.CreateOptions{})
 	if err == nil && !n.current(b) {
-		// The VM was deleted meanwhile, and its manager may have found no node to delete.
-		_ = n.client.CoreV1().Nodes().Delete(ctx, made.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(made.UID))})
+		// The VM was deleted meanwhile, and the manager may have found no node to delete.
+		_ = n.client.CoreV1().Nodes().Delete(ctx, created.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(created.UID))})
 		return
 	}
 	n.mu.Lock()
@@ -182,6 +182,7 @@ func (n *nodes) join(ctx context.Context, b *boot) {
 	b.joined = err == nil || apierrors.IsAlreadyExists(err)
 }
 
+// current reports whether a VM was neither forgotten nor replaced.
 func (n *nodes) current(b *boot) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -197,7 +198,7 @@ func (n *nodes) forget(v VM) {
 	}
 }
 
-// node returns what a kubelet would register.
+// node returns the node that a kubelet would register.
 func node(v VM) *corev1.Node {
 	now := metav1.Now()
 	amounts := corev1.ResourceList{
@@ -220,16 +221,17 @@ func node(v VM) *corev1.Node {
 	if v.Zone != "" {
 		n.Labels[corev1.LabelTopologyZone] = v.Zone
 	}
-	ofPool(n, &v)
+	addPoolMeta(n, &v)
 	return n
 }
 
-// unheard is after how many missed heartbeats a node may be taken for silent.
-const unheard = 4
+// silentAfter is the number of missed heartbeats after which a controller may set a node's state to
+// Unknown.
+const silentAfter = 4
 
-// keep retries failed registrations, and renews leases. A node that has missed heartbeats reports
-// that it is ready, as a kubelet does: a controller may have called its state unknown since.
-func (n *nodes) keep(ctx context.Context) {
+// heartbeats retries failed registrations, and renews leases. A node that has missed heartbeats, so that a
+// controller may have set its state to Unknown, reports that it is ready, as a kubelet does.
+func (n *nodes) heartbeats(ctx context.Context) {
 	n.mu.Lock()
 	var late, due, missed []*boot
 	now := time.Now()
@@ -238,7 +240,7 @@ func (n *nodes) keep(ctx context.Context) {
 		case !b.joined && now.Sub(b.vm.Booted) > time.Second:
 			late = append(late, b)
 		case b.joined && n.heartbeat > 0 && now.Sub(b.renewed) >= n.heartbeat:
-			if !b.renewed.IsZero() && now.Sub(b.renewed) >= unheard*n.heartbeat {
+			if !b.renewed.IsZero() && now.Sub(b.renewed) >= silentAfter*n.heartbeat {
 				missed = append(missed, b)
 			}
 			b.renewed = now
@@ -257,8 +259,7 @@ func (n *nodes) keep(ctx context.Context) {
 	}
 }
 
-// silence reports the node of a VM that is gone as silent, if the node still exists, as a cluster
-// does.
+// silence sets the state of a gone VM's node to Unknown, if the node exists, as a controller would.
 func (n *nodes) silence(ctx context.Context, v VM) {
 	n.report(ctx, v, `{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}`)
 }
@@ -273,7 +274,7 @@ func (n *nodes) report(ctx context.Context, v VM, condition string) {
 	_, _ = n.client.CoreV1().Nodes().Patch(ctx, v.Machine, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 }
 
-// renew is a heartbeat.
+// renew renews the lease of a node.
 func (n *nodes) renew(ctx context.Context, name string) {
 	leases := n.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	term, now := int32(40), metav1.NowMicro()

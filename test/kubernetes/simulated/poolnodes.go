@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// poolLabel is a label on the nodes of instances with the name of their pool.
+// poolLabel is the label on the nodes of instances that has the name of the pool.
 const poolLabel = "millwright-go/pool"
 
-// ofPool puts on the node of an instance what its pool's nodes carry.
-func ofPool(n *corev1.Node, v *VM) {
+// addPoolMeta adds the labels, annotations and taints of the pool to the node of an instance.
+func addPoolMeta(n *corev1.Node, v *VM) {
 	if v.Pool == "" {
 		return
 	}
@@ -28,7 +28,7 @@ func ofPool(n *corev1.Node, v *VM) {
 	n.Labels[poolLabel] = filepath.Base(v.Pool)
 }
 
-// ofPools returns the nodes that instances have registered, of any provider.
+// ofPools returns the nodes of instances, also those of other providers.
 func (n *nodes) ofPools(ctx context.Context) ([]corev1.Node, error) {
 	list, err := n.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: poolLabel})
 	if err != nil {
@@ -37,15 +37,14 @@ func (n *nodes) ofPools(ctx context.Context) ([]corev1.Node, error) {
 	return list.Items, nil
 }
 
-// retire deletes the nodes of instances that are gone. In a cluster, the part that knows the
-// provider does this, because an instance has no machine that would. The nodes must have been read
-// before the instances. Nodes of clusters that never had a group in this folder belong to another
-// provider.
-func (p *Provider) retire(ctx context.Context, registered []corev1.Node, instances map[string]VM) {
+// deleteNodes deletes the nodes of instances that are gone, as a cluster's cloud controller does: there
+// is no machine whose deletion would delete the node. registered must have been read before instances. A
+// node whose cluster never had a group in this folder belongs to another provider.
+func (p *Provider) deleteNodes(ctx context.Context, registered []corev1.Node, instances map[string]VM) {
 	for i := range registered {
 		n := &registered[i]
 		cluster, ours := ClusterOf(n.Spec.ProviderID)
-		if _, there := instances[n.Spec.ProviderID]; there || !ours || !plain(cluster) {
+		if _, exists := instances[n.Spec.ProviderID]; exists || !ours || !plain(cluster) {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(string(p.disk), groupsFolder, cluster)); err != nil {

@@ -26,7 +26,7 @@ func (p *Provider) PoolFeatures() machinepool.Features {
 
 // CreatePool implements pooldriver.Driver.
 func (p *Provider) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
-	if err := p.pause(ctx, &req.Request, false, p.options.Create); err != nil {
+	if err := p.takeTime(ctx, &req.Request, false, p.options.Create); err != nil {
 		return nil, err
 	}
 	return p.serve(ctx, &req.Request, func(spec *Spec, g *group) (*group, error) {
@@ -37,7 +37,7 @@ func (p *Provider) CreatePool(ctx context.Context, req *pooldriver.CreatePoolReq
 			return nil, err
 		}
 		g = &group{ID: newID(spec.Cluster), Cluster: spec.Cluster, Pool: req.Pool.Key, Target: req.Replicas}
-		g.follow(spec, req.Pool)
+		g.setTemplate(spec, req.Pool)
 		return g, errors.Join(p.disk.save(g), p.work(g))
 	})
 }
@@ -46,12 +46,12 @@ func (p *Provider) CreatePool(ctx context.Context, req *pooldriver.CreatePoolReq
 // or within the pool's bounds.
 func (p *Provider) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
 	return p.change(ctx, &req.Request, func(spec *Spec, g *group) error {
-		g.follow(spec, req.Pool)
+		g.setTemplate(spec, req.Pool)
 		return nil
 	})
 }
 
-// ScalePool implements pooldriver.Driver. The youngest go first.
+// ScalePool implements pooldriver.Driver. On scale-down the youngest instances are removed.
 func (p *Provider) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
 	return p.change(ctx, &req.Request, func(spec *Spec, g *group) error {
 		if req.To > g.Target {
@@ -75,7 +75,7 @@ func (p *Provider) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolSta
 		all, err := p.disk.members(g)
 		for _, v := range all {
 			answer.Instances = append(answer.Instances, machinepool.Instance{
-				ProviderID: v.ID, Going: slices.Contains(g.Going, v.ID), AwaitsDrain: slices.Contains(g.Awaiting, v.ID),
+				ProviderID: v.ID, Going: slices.Contains(g.Removing, v.ID), AwaitsDrain: slices.Contains(g.Draining, v.ID),
 			})
 		}
 		return g, err
@@ -88,7 +88,7 @@ func (p *Provider) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolSta
 
 // DeletePool implements pooldriver.Driver.
 func (p *Provider) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
-	if err := p.pause(ctx, &req.Request, true, p.options.Delete); err != nil {
+	if err := p.takeTime(ctx, &req.Request, true, p.options.Delete); err != nil {
 		return nil, err
 	}
 	return p.serve(ctx, &req.Request, func(spec *Spec, g *group) (*group, error) {
@@ -109,7 +109,7 @@ func (p *Provider) ListPools(ctx context.Context, req *pooldriver.ListPoolsReque
 	if err != nil {
 		return nil, err
 	}
-	if err := work(ctx, 0); err != nil {
+	if err := sleep(ctx, 0); err != nil {
 		return nil, err
 	}
 	answer := &pooldriver.ListPoolsResponse{Groups: make(map[string]object.Key)}
@@ -131,8 +131,8 @@ func (p *Provider) ListPools(ctx context.Context, req *pooldriver.ListPoolsReque
 // DeleteInstances implements pooldriver.Driver.
 func (p *Provider) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
 	return p.change(ctx, &req.Request, func(_ *Spec, g *group) error {
-		dismissed, err := p.dismiss(g, req.ProviderIDs)
-		g.Target = max(0, g.Target-dismissed)
+		marked, err := p.markForRemoval(g, req.ProviderIDs)
+		g.Target = max(0, g.Target-marked)
 		return err
 	})
 }
@@ -140,7 +140,7 @@ func (p *Provider) DeleteInstances(ctx context.Context, req *pooldriver.DeleteIn
 // ReplaceInstance implements pooldriver.Driver.
 func (p *Provider) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
 	return p.change(ctx, &req.Request, func(_ *Spec, g *group) error {
-		_, err := p.dismiss(g, []string{req.ProviderID})
+		_, err := p.markForRemoval(g, []string{req.ProviderID})
 		return err
 	})
 }
@@ -148,26 +148,25 @@ func (p *Provider) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceI
 // InstancesDrained implements pooldriver.Driver.
 func (p *Provider) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
 	return p.change(ctx, &req.Request, func(_ *Spec, g *group) error {
-		_, err := p.dismiss(g, slices.DeleteFunc(slices.Clone(req.ProviderIDs), func(id string) bool { return !slices.Contains(g.Awaiting, id) }))
+		_, err := p.markForRemoval(g, slices.DeleteFunc(slices.Clone(req.ProviderIDs), func(id string) bool { return !slices.Contains(g.Draining, id) }))
 		return err
 	})
 }
 
-// dismiss marks instances for removal, those that the group has and that are not marked already,
-// and returns how many these are.
-func (p *Provider) dismiss(g *group, ids []string) (n int32, err error) {
+// markForRemoval marks instances of the group for removal, and returns how many were not marked already.
+func (p *Provider) markForRemoval(g *group, ids []string) (n int32, err error) {
 	all, err := p.disk.members(g)
 	for _, v := range all {
-		if slices.Contains(ids, v.ID) && !slices.Contains(g.Going, v.ID) {
-			g.Going = append(g.Going, v.ID)
+		if slices.Contains(ids, v.ID) && !slices.Contains(g.Removing, v.ID) {
+			g.Removing = append(g.Removing, v.ID)
 			n++
 		}
 	}
 	return n, err
 }
 
-// follow makes a group follow what a class and a pool describe.
-func (g *group) follow(spec *Spec, pool *machinepool.Pool) {
+// setTemplate sets what instances are created from: the spec of the class, and the pool's template.
+func (g *group) setTemplate(spec *Spec, pool *machinepool.Pool) {
 	g.Size, g.Node, g.Zones = spec.Size, pool.Spec.Template.NodeTemplate.Clone(), slices.Clone(pool.Spec.FailureDomains)
 	g.Rolling = pool.Clone().Spec.RollingUpdate
 	if len(g.Zones) == 0 && spec.Zone != "" {
@@ -175,14 +174,14 @@ func (g *group) follow(spec *Spec, pool *machinepool.Pool) {
 	}
 }
 
-// serve runs do with the pool's group, nil if it is missing, under the lock. do returns the group as it
-// is then.
+// serve calls do with the pool's group, or nil if there is none, while it holds the lock. do returns the
+// changed group.
 func (p *Provider) serve(ctx context.Context, req *pooldriver.Request, do func(*Spec, *group) (*group, error)) (*pooldriver.Response, error) {
 	spec, err := read(req.Class)
 	if err != nil {
 		return nil, err
 	}
-	if err := work(ctx, 0); err != nil {
+	if err := sleep(ctx, 0); err != nil {
 		return nil, err
 	}
 	if key := req.Pool.Key; !plain(key.Name) || key.Namespace != "" && !plain(key.Namespace) {
@@ -208,19 +207,19 @@ func (p *Provider) serve(ctx context.Context, req *pooldriver.Request, do func(*
 	return answer, nil
 }
 
-// pause takes its time if there is a group, or if there is none.
-func (p *Provider) pause(ctx context.Context, req *pooldriver.Request, there bool, d time.Duration) error {
+// takeTime waits for d, but only if a group exists (exists is true) or does not exist (false).
+func (p *Provider) takeTime(ctx context.Context, req *pooldriver.Request, exists bool, d time.Duration) error {
 	spec, err := read(req.Class)
 	if err != nil {
 		return err
 	}
-	if _, err := p.disk.group(spec.Cluster, req.Pool.Key); (err == nil) != there {
+	if _, err := p.disk.group(spec.Cluster, req.Pool.Key); (err == nil) != exists {
 		return nil
 	}
-	return work(ctx, d)
+	return sleep(ctx, d)
 }
 
-// change has something else wanted of a group that there is, and it done.
+// change lets do change the target state of an existing group, stores it, and carries it out.
 func (p *Provider) change(ctx context.Context, req *pooldriver.Request, do func(*Spec, *group) error) (*pooldriver.Response, error) {
 	return p.serve(ctx, req, func(spec *Spec, g *group) (*group, error) {
 		if g == nil {
@@ -241,7 +240,7 @@ func noGroup(pool object.Key) error {
 	return codes.Newf(codes.NotFound, "there is no group of pool %s", pool)
 }
 
-// roomForPool refuses a group that would exceed the capacity.
+// roomForPool returns an error if a group of this size would exceed the capacity.
 func (p *Provider) roomForPool(spec *Spec, pool object.Key, size int32) error {
 	if spec.Capacity == 0 {
 		return nil
@@ -256,13 +255,13 @@ func (p *Provider) roomForPool(spec *Spec, pool object.Key, size int32) error {
 	return nil
 }
 
-// Instances returns those of a pool's group, oldest first. Each is a file of
-// its Machine's name in the folder DIR/.groups/CLUSTER/NAMESPACE/POOL.
+// Instances returns the instances of a pool's group, oldest first. Each is a file in the folder
+// DIR/.groups/CLUSTER/NAMESPACE/POOL, with its Machine as the name.
 func (p *Provider) Instances(cluster string, pool object.Key) ([]VM, error) {
 	return membersIn(p.disk.groupPath(cluster, pool))
 }
 
-// Resize sets the size of a pool's group, as an autoscaler of the provider does.
+// Resize sets the target size of a pool's group, as the provider's autoscaler would.
 func (p *Provider) Resize(cluster string, pool object.Key, target int32) error {
 	return p.disk.locked(func() error {
 		g, err := p.disk.group(cluster, pool)

@@ -45,7 +45,7 @@ func provider(t *testing.T, o Options) *Provider {
 	return p
 }
 
-// TestPoolDriver: every duty of a pool driver.
+// TestPoolDriver: the provider keeps the contract of pool drivers.
 // Invariants: P38
 func TestPoolDriver(t *testing.T) {
 	pooldrivertest.Run(t, pooldrivertest.Suite{New: func(t *testing.T) pooldrivertest.Setup {
@@ -63,16 +63,16 @@ func TestPoolDriver(t *testing.T) {
 			},
 			AskDrain:  func(id string) { p.askDrain(t, id) },
 			Exhaust:   func(context.Context) func() { return p.fill(t, "blue") },
-			Leftovers: func() []string { return p.folders(t) },
+			Leftovers: func() []string { return p.files(t) },
 			Again:     func() pooldriver.Driver { return provider(t, o) },
 		}
 	}})
 }
 
-// capacity is more than the suites use at once.
+// capacity is more than the test suites use at a time.
 const capacity = 50
 
-// fill uses up the capacity of a cluster with a group that is not the suite's.
+// fill uses up the capacity of a cluster with another group.
 func (p *Provider) fill(t *testing.T, cluster string) (restore func()) {
 	t.Helper()
 	req := request(t, "filler")
@@ -86,8 +86,8 @@ func (p *Provider) fill(t *testing.T, cluster string) (restore func()) {
 	}
 }
 
-// folders returns the files of groups and VMs, of which a deletion should leave none.
-func (p *Provider) folders(t *testing.T) (all []string) {
+// files returns the paths of all files of groups and VMs.
+func (p *Provider) files(t *testing.T) (all []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(string(p.disk), func(path string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() && e.Name() != ".lock" {
@@ -98,18 +98,19 @@ func (p *Provider) folders(t *testing.T) (all []string) {
 	return all
 }
 
+// askDrain requests the drain of an instance.
 func (p *Provider) askDrain(t *testing.T, id string) {
 	t.Helper()
 	all, err := p.disk.groups()
 	require.NoError(t, err)
 	for _, g := range all {
-		g.Awaiting = append(g.Awaiting, id)
+		g.Draining = append(g.Draining, id)
 		require.NoError(t, p.disk.save(g))
-		require.NoError(t, p.work(g)) // strikes it out where it is not
+		require.NoError(t, p.work(g)) // removes the ID from groups that don't have the instance
 	}
 }
 
-// TestDriver: every duty of a driver, beside groups.
+// TestDriver: the provider keeps the contract of drivers, also if it has groups.
 func TestDriver(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(t *testing.T) drivertest.Setup {
 		o := Options{Dir: t.TempDir()}
@@ -120,8 +121,8 @@ func TestDriver(t *testing.T) {
 			Driver: p, Class: classOf(t, Spec{Cluster: "blue", Size: "s", Capacity: capacity}), Different: classOf(t, Spec{Cluster: "blue", Size: "l"}),
 			Again:        func() driver.Driver { return provider(t, o) },
 			Exhaust:      func(context.Context) func() { return p.fill(t, "blue") },
-			Leftovers:    func() []string { return p.folders(t) },
-			PageSize:     3, // there are no pages: any number will do
+			Leftovers:    func() []string { return p.files(t) },
+			PageSize:     3, // any number, because there are no pages
 			OtherCluster: classOf(t, Spec{Cluster: "green"}), Invalid: classOf(t, Spec{Cluster: "No name"}),
 			Count: func() int {
 				all, err := p.VMs("blue")
@@ -138,7 +139,7 @@ func request(t *testing.T, name string) pooldriver.Request {
 	return pooldriver.Request{Class: classOf(t, Spec{Cluster: "blue", Size: "s"}), Pool: &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}}}
 }
 
-// TestCapacity: VMs and instances share the capacity, and a smaller group fits.
+// TestCapacity: VMs and instances share the capacity. A group can always be made smaller.
 func TestCapacity(t *testing.T) {
 	p := provider(t, Options{})
 	class := classOf(t, Spec{Cluster: "blue", Capacity: 3})
@@ -159,16 +160,17 @@ func TestCapacity(t *testing.T) {
 	_, err = p.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: req, To: 1})
 	require.NoError(t, err)
 	_, err = p.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: req, To: 2})
-	require.NoError(t, err, "its own instances are not in its way")
+	require.NoError(t, err, "the instances of the group itself must not count twice")
 	_, err = p.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: req, To: 1})
 	require.NoError(t, err)
 	clusters, err := p.disk.clusters()
 	require.NoError(t, err)
-	require.Equal(t, []string{"blue"}, clusters, "groups are no cluster")
+	require.Equal(t, []string{"blue"}, clusters, "the folder of groups is not a cluster")
 	_, err = p.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, Class: class})
 	require.NoError(t, err)
 }
 
+// ids returns the IDs of the instances of pool web.
 func ids(t *testing.T, p *Provider) (all []string) {
 	t.Helper()
 	found, err := p.Instances("blue", object.Key{Namespace: "fleet", Name: "web"})
@@ -179,8 +181,8 @@ func ids(t *testing.T, p *Provider) (all []string) {
 	return all
 }
 
-// TestTend: lost instances are replaced. For outdated ones a drain is requested one at a time, and
-// only once the others have booted. New ones are spread over the zones.
+// TestTend: lost instances are replaced. The drain of outdated instances is requested one at a time, and
+// only if all others have booted. New instances are spread over the zones.
 func TestTend(t *testing.T) {
 	p := provider(t, Options{})
 	req := request(t, "web")
@@ -202,7 +204,7 @@ func TestTend(t *testing.T) {
 	require.Equal(t, after, ids(t, p), "an update alone removes nothing")
 	p.askDrain(t, after[2])
 	require.NoError(t, p.tend())
-	require.Equal(t, after[2:], awaiting(t, p, req), "one at a time")
+	require.Equal(t, after[2:], awaiting(t, p, req), "one drain at a time")
 	for range 3 {
 		require.NoError(t, p.tend())
 		require.NoError(t, p.tend())
@@ -230,11 +232,11 @@ func TestTend(t *testing.T) {
 	_, err = slow.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: req})
 	require.NoError(t, err)
 	require.NoError(t, slow.tend())
-	require.Empty(t, awaiting(t, p, req), "one has not booted yet")
+	require.Empty(t, awaiting(t, p, req), "the new instance has not booted yet")
 }
 
-// TestTendWithinBounds: with a surge, others boot before an instance goes, and no more go at a time than
-// may be missing.
+// TestTendWithinBounds: with a surge, new instances are added before outdated ones are removed. No more
+// are drained at a time than may be unavailable.
 func TestTendWithinBounds(t *testing.T) {
 	p := provider(t, Options{})
 	req := request(t, "web")
@@ -247,15 +249,15 @@ func TestTendWithinBounds(t *testing.T) {
 	_, err = p.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: req})
 	require.NoError(t, err)
 	require.NoError(t, p.tend())
-	require.Equal(t, before, ids(t, p), "bounds alone replace nothing")
+	require.Equal(t, before, ids(t, p), "a change of the bounds replaces nothing")
 
 	req.Class = classOf(t, Spec{Cluster: "blue", Size: "l"})
 	slow := provider(t, Options{Dir: p.options.Dir, Boot: time.Hour})
 	_, err = slow.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: req})
 	require.NoError(t, err)
 	require.NoError(t, slow.tend())
-	require.Len(t, ids(t, slow), 5, "one more boots")
-	require.Equal(t, before[:1], awaiting(t, slow, req), "three of four stay at work")
+	require.Len(t, ids(t, slow), 5, "one more, for the surge")
+	require.Equal(t, before[:1], awaiting(t, slow, req), "one of four may be unavailable")
 	require.NoError(t, slow.tend())
 	require.Len(t, awaiting(t, slow, req), 1)
 
@@ -276,6 +278,7 @@ func TestTendWithinBounds(t *testing.T) {
 	}
 }
 
+// awaiting returns the IDs of the instances that await their drain.
 func awaiting(t *testing.T, p *Provider, req pooldriver.Request) (all []string) {
 	t.Helper()
 	a, err := p.GetPoolStatus(t.Context(), &pooldriver.GetPoolStatusRequest{Request: req})
@@ -288,8 +291,8 @@ func awaiting(t *testing.T, p *Provider, req pooldriver.Request) (all []string) 
 	return all
 }
 
-// TestInstanceGoingAfterACrash: an instance that was stored for removal is removed by any next
-// process, and no other one is removed in its place or beside it.
+// TestInstanceGoingAfterACrash: an instance that was marked for removal is removed by the next process, and
+// no other one is.
 // Invariants: P38
 func TestInstanceGoingAfterACrash(t *testing.T) {
 	p := provider(t, Options{})
@@ -299,8 +302,8 @@ func TestInstanceGoingAfterACrash(t *testing.T) {
 	all := ids(t, p)
 	g, err := p.disk.group("blue", req.Pool.Key)
 	require.NoError(t, err)
-	g.Target, g.Going = 2, []string{all[0]}
-	require.NoError(t, p.disk.save(g)) // and the process ended
+	g.Target, g.Removing = 2, []string{all[0]}
+	require.NoError(t, p.disk.save(g)) // then the process crashes
 	next := provider(t, Options{Dir: p.options.Dir})
 	a, err := next.GetPoolStatus(t.Context(), &pooldriver.GetPoolStatusRequest{Request: req})
 	require.NoError(t, err)
@@ -310,12 +313,12 @@ func TestInstanceGoingAfterACrash(t *testing.T) {
 	require.Equal(t, all[1:], ids(t, next))
 	g, err = p.disk.group("blue", req.Pool.Key)
 	require.NoError(t, err)
-	require.Empty(t, g.Going)
+	require.Empty(t, g.Removing)
 	require.EqualValues(t, 2, g.Target)
 }
 
-// TestPoolNodes: each instance registers a node with what the pool says of it, and the node is
-// deleted with it. Other nodes stay.
+// TestPoolNodes: each instance registers a node with the labels, annotations and taints of the pool. The
+// node is deleted with the instance. Nodes of others stay.
 func TestPoolNodes(t *testing.T) {
 	client := fake.NewClientset()
 	for name, id := range map[string]string{"elsewhere": "simulated:///red/1", "another": "cloud:///1", "above": "simulated:///../1"} {
@@ -357,7 +360,7 @@ func TestPoolNodes(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-// TestNodeThatMissedHeartbeats: once it is heard again it is ready.
+// TestNodeThatMissedHeartbeats: after missed heartbeats, a node reports that it is ready again.
 func TestNodeThatMissedHeartbeats(t *testing.T) {
 	ctx, client := t.Context(), fake.NewClientset()
 	p := provider(t, Options{Nodes: client, Heartbeat: time.Minute})
@@ -371,18 +374,18 @@ func TestNodeThatMissedHeartbeats(t *testing.T) {
 		require.Len(t, n.Status.Conditions, 1)
 		return n.Status.Conditions[0].Status
 	}
-	p.nodes.keep(ctx)
+	p.nodes.heartbeats(ctx)
 	p.nodes.silence(ctx, v)
 	b.renewed = time.Now().Add(-2 * time.Minute)
-	p.nodes.keep(ctx)
-	require.Equal(t, corev1.ConditionUnknown, ready(), "what has missed none says nothing")
-	b.renewed = time.Now().Add(-unheard * time.Minute)
-	p.nodes.keep(ctx)
+	p.nodes.heartbeats(ctx)
+	require.Equal(t, corev1.ConditionUnknown, ready(), "too few missed heartbeats for a report")
+	b.renewed = time.Now().Add(-silentAfter * time.Minute)
+	p.nodes.heartbeats(ctx)
 	require.Equal(t, corev1.ConditionTrue, ready())
 }
 
-// TestVMThatIsDeletedAsItJoinsLeavesNoNode: a manager finds no node, which is registered a moment
-// later.
+// TestVMThatIsDeletedAsItJoinsLeavesNoNode: a VM is deleted while its node is being created. The node is
+// deleted again.
 func TestVMThatIsDeletedAsItJoinsLeavesNoNode(t *testing.T) {
 	client := fake.NewClientset()
 	p := provider(t, Options{Nodes: client})
@@ -398,7 +401,7 @@ func TestVMThatIsDeletedAsItJoinsLeavesNoNode(t *testing.T) {
 	require.Empty(t, nodes.Items)
 }
 
-// TestNoVMBootsOnceRunHasEnded: also not one that a call makes as it ends.
+// TestNoVMBootsOnceRunHasEnded: not even a VM that is created while Run ends.
 func TestNoVMBootsOnceRunHasEnded(t *testing.T) {
 	for range 100 {
 		begun := make(chan bool, 1)
@@ -425,8 +428,8 @@ func TestNoVMBootsOnceRunHasEnded(t *testing.T) {
 	}
 }
 
-// TestPoolLatencies: creating and deleting a group takes its time, and others do not wait for it. A
-// call that finds its work done takes none.
+// TestPoolLatencies: creating and deleting a group takes the configured time. A call that has nothing to do
+// takes none.
 func TestPoolLatencies(t *testing.T) {
 	p := provider(t, Options{Create: 150 * time.Millisecond, Delete: 150 * time.Millisecond})
 	req := request(t, "web")
@@ -454,7 +457,7 @@ func TestPoolLatencies(t *testing.T) {
 	require.Empty(t, ids(t, p))
 }
 
-// TestPoolCallsOfTwoProcesses: each call counts, also if two processes make calls at the same time.
+// TestPoolCallsOfTwoProcesses: no call is lost if two processes make calls at the same time.
 func TestPoolCallsOfTwoProcesses(t *testing.T) {
 	const size = 24
 	p := provider(t, Options{})

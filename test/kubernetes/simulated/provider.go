@@ -23,34 +23,32 @@ const Name = "simulated"
 
 // Spec is the provider spec of a class.
 type Spec struct {
-	// Cluster tags the VMs: a provider sees only those of the class's cluster. Required; lower-case
-	// letters, digits and dashes.
+	// Cluster is the cluster of the VMs: calls see only VMs of the class's cluster. It is required, and
+	// has lower-case letters, digits and dashes.
 	Cluster string `json:"cluster"`
 	// Size and Zone are labels on the nodes.
 	Size string `json:"size,omitempty"`
 	Zone string `json:"zone,omitempty"`
-	// Capacity is how many VMs of the cluster there may be, including the instances of groups. More
-	// are refused with RESOURCE_EXHAUSTED. Zero means no limit.
+	// Capacity is how many VMs and instances the cluster may have. More are refused with
+	// RESOURCE_EXHAUSTED. Zero means no limit.
 	Capacity int `json:"capacity,omitempty"`
 }
 
 // Options of a Provider. Dir is required.
 type Options struct {
-	Dir string
-	// Nodes is where VMs register their nodes. Nil means that they register none.
+	Dir string // the folder with the VMs
+	// Nodes is the API server where VMs register their nodes. Nil means that they register none.
 	Nodes kubernetes.Interface
-	// Create, Boot and Delete are how long a VM takes to be made, to be ready after that, and to be
+	// Create, Boot and Delete are how long a VM takes to be created, to be ready after that, and to be
 	// deleted.
 	Create, Boot, Delete time.Duration
-	// Heartbeat is how often nodes renew their leases, which a controller may watch. Zero means
-	// never.
+	// Heartbeat is how often nodes renew their leases. Zero means never.
 	Heartbeat time.Duration
-	// Period is how often the folder is searched for changes by others. Zero means 2 s.
+	// Period is how often Run looks for changes in the folder. Zero means 2 s.
 	Period time.Duration
 }
 
-// Provider is a driver.Driver and a pooldriver.Driver. Its VMs boot while Run
-// runs.
+// Provider is a driver.Driver and a pooldriver.Driver. Its VMs boot only while Run runs.
 type Provider struct {
 	driver.Unimplemented
 	options Options
@@ -58,7 +56,7 @@ type Provider struct {
 	nodes   nodes
 }
 
-// New returns a provider; the error is that of its folder.
+// New returns a provider. It creates the folder if needed.
 func New(o Options) (*Provider, error) {
 	if o.Dir == "" {
 		return nil, errors.New("simulated: no Dir")
@@ -82,31 +80,31 @@ func (p *Provider) CreateMachine(ctx context.Context, req *driver.CreateMachineR
 	if err := p.roomFor(spec); err != nil {
 		return nil, err
 	}
-	if err := work(ctx, p.options.Create); err != nil {
+	if err := sleep(ctx, p.options.Create); err != nil {
 		return nil, err
 	}
 	v := VM{Cluster: spec.Cluster, Machine: req.Machine.Name, Size: spec.Size, Zone: spec.Zone, Booted: time.Now().Add(p.options.Boot)}
-	made, err := p.disk.make(v)
+	created, err := p.disk.make(v)
 	switch {
 	case err != nil:
 		return nil, failed("make a VM", err)
-	case made.Size != spec.Size || made.Zone != spec.Zone:
-		return nil, codes.Newf(codes.AlreadyExists, "VM %s is of another size or zone", made.Machine)
+	case created.Size != spec.Size || created.Zone != spec.Zone:
+		return nil, codes.Newf(codes.AlreadyExists, "VM %s is of another size or zone", created.Machine)
 	}
-	p.nodes.expect(made)
-	return &driver.CreateMachineResponse{ProviderID: made.ID, NodeName: made.Machine}, nil
+	p.nodes.expect(created)
+	return &driver.CreateMachineResponse{ProviderID: created.ID, NodeName: created.Machine}, nil
 }
 
-// roomFor refuses a VM beyond the capacity.
+// roomFor returns an error if another VM would exceed the capacity.
 func (p *Provider) roomFor(spec *Spec) error {
 	if spec.Capacity == 0 {
 		return nil
 	}
-	there, err := p.disk.count(spec.Cluster, object.Key{})
+	n, err := p.disk.count(spec.Cluster, object.Key{})
 	switch {
 	case err != nil:
 		return failed("count VMs", err)
-	case there >= spec.Capacity:
+	case n >= spec.Capacity:
 		return codes.Newf(codes.ResourceExhausted, "cluster %s has room for %d VMs", spec.Cluster, spec.Capacity)
 	}
 	return nil
@@ -120,7 +118,7 @@ func (p *Provider) DeleteMachine(ctx context.Context, req *driver.DeleteMachineR
 	}
 	found, err := p.find(spec, req.Machine)
 	if err == nil {
-		if err := work(ctx, p.options.Delete); err != nil {
+		if err := sleep(ctx, p.options.Delete); err != nil {
 			return nil, err
 		}
 		p.nodes.forget(found)
@@ -138,7 +136,7 @@ func (p *Provider) GetMachineStatus(ctx context.Context, req *driver.GetMachineS
 	if err != nil {
 		return nil, err
 	}
-	if err := work(ctx, 0); err != nil {
+	if err := sleep(ctx, 0); err != nil {
 		return nil, err
 	}
 	found, err := p.find(spec, req.Machine)
@@ -151,7 +149,8 @@ func (p *Provider) GetMachineStatus(ctx context.Context, req *driver.GetMachineS
 	return &driver.GetMachineStatusResponse{ProviderID: found.ID, NodeName: found.Machine}, nil
 }
 
-// find looks for the VM of a machine, by its ID if that is known, under any name.
+// find returns the VM of a machine: the one with its provider ID, or, if it has none, the one with its
+// name.
 func (p *Provider) find(spec *Spec, m *machine.Machine) (VM, error) {
 	if m.Name == "" {
 		return VM{}, codes.New(codes.InvalidArgument, "the machine has no name")
@@ -176,7 +175,7 @@ func (p *Provider) ListMachines(ctx context.Context, req *driver.ListMachinesReq
 	if err != nil {
 		return nil, err
 	}
-	if err := work(ctx, 0); err != nil {
+	if err := sleep(ctx, 0); err != nil {
 		return nil, err
 	}
 	all, err := p.disk.list(spec.Cluster)
@@ -190,15 +189,14 @@ func (p *Provider) ListMachines(ctx context.Context, req *driver.ListMachinesReq
 	return resp, nil
 }
 
-// VMs returns those of a cluster, in no particular order.
+// VMs returns the VMs of a cluster, in no particular order.
 func (p *Provider) VMs(cluster string) ([]VM, error) { return p.disk.list(cluster) }
 
-// ClusterOf returns the cluster of the VM with that provider ID, or false if it is no VM of this
-// provider.
+// ClusterOf returns the cluster in a provider ID, or false if the ID is not of this provider.
 func ClusterOf(providerID string) (string, bool) {
 	rest, ours := strings.CutPrefix(providerID, Name+":///")
-	cluster, _, whole := strings.Cut(rest, "/")
-	return cluster, ours && whole
+	cluster, _, ok := strings.Cut(rest, "/")
+	return cluster, ours && ok
 }
 
 // read decodes the provider spec of a class.
@@ -216,8 +214,8 @@ func read(c *machine.Class) (*Spec, error) {
 	return spec, nil
 }
 
-// work takes its time, unless the caller has gone.
-func work(ctx context.Context, d time.Duration) error {
+// sleep waits for d. It returns an error if ctx ends before.
+func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 && ctx.Err() == nil {
 		return nil
 	}
@@ -233,6 +231,7 @@ func work(ctx context.Context, d time.Duration) error {
 	return codes.New(codes.Of(ctx.Err()), "the caller has gone")
 }
 
+// failed adds what to an error. Errors without a code get INTERNAL.
 func failed(what string, err error) error {
 	var coded *codes.Error
 	if errors.As(err, &coded) {
