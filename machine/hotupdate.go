@@ -16,8 +16,8 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// A VM is updated without a replacement if its class differs from the spec that it was created from only in
-// fields that the driver declares as updatable. The machine keeps its phase and its node.
+// A VM is updated, and not replaced, if only fields that the driver declares as updatable differ between its
+// class and the spec that it was created from. The machine keeps its phase and its node.
 //
 // Each call is announced by a write in the same pass, as for a create: a process with a stale machine fails
 // at that write, before it can restore old values. The announced values stay recorded until a call is
