@@ -57,8 +57,8 @@ func (r *rules) named(name string) any {
 	return nil
 }
 
-// fields returns the fields of policies that a setting's tag names, such as "machine.CreationTimeout,
-// safety.NodeAge".
+// fields returns the fields of policies that a setting's tag names, each by the package of its policy
+// and its name.
 func (r *rules) fields(tag string) ([]reflect.Value, error) {
 	var found []reflect.Value
 	for path := range strings.SplitSeq(tag, ",") {

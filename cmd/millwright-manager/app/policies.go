@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// policies are the settings of the policies. The tag policy lists the fields that a setting sets, such
-// as machine.CreationTimeout: field CreationTimeout of the policy of package machine. Without a tag
+// policies are the settings of the policies. The tag policy lists the fields that a setting sets, each
+// by package and name: for example field CreationTimeout of the policy of package machine. Without a tag
 // default, the default is that of the first field. 0 means off: see rules.apply.
 type policies struct {
 	machinePolicy    `group:"Machines"`
