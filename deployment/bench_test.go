@@ -11,8 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// BenchmarkDecideSettled: 5,000 machines in the new set, two empty old ones,
-// nothing to do.
+// BenchmarkDecideSettled: the new set has 5,000 machines, two old sets are empty, and there is nothing to do.
 func BenchmarkDecideSettled(b *testing.B) {
 	o := settledObservation(b, 5000)
 	for _, name := range []string{"web-old", "web-older"} {
@@ -24,9 +23,8 @@ func BenchmarkDecideSettled(b *testing.B) {
 	measure(b, o, begin, func(p *deployment.Plan) bool { return p.At.Equal(begin.Add(10 * time.Minute)) })
 }
 
-// BenchmarkDecideRolling: 5,000 machines in three sets, in the middle of a
-// rollout, with a reservation open and a fifth of the machines not available;
-// sets are to be resized.
+// BenchmarkDecideRolling: in the middle of a rollout there are 5,000 machines in three sets. Reservations are open, a
+// fifth of the machines is not available, and sets are to be resized.
 func BenchmarkDecideRolling(b *testing.B) {
 	d := stored(4500)
 	d.Spec.MinReady = time.Minute
@@ -48,9 +46,8 @@ func BenchmarkDecideRolling(b *testing.B) {
 	measure(b, o, begin.Add(time.Hour), func(p *deployment.Plan) bool { return len(p.Scale) > 0 })
 }
 
-// BenchmarkDecideInPlace: 5,000 machines in three sets, in the middle of a
-// rollout in place: all candidates are marked, 250 are being updated, and 500
-// more may be selected.
+// BenchmarkDecideInPlace: in the middle of an update in place there are 5,000 machines in three sets. All candidates
+// are marked, 250 are being updated, and 500 more may be selected.
 func BenchmarkDecideInPlace(b *testing.B) {
 	d := stored(5000)
 	d.Spec.Strategy = inPlace(5000, 0, 750).Spec.Strategy

@@ -18,27 +18,27 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// chaos moves a world at random: every step of every actor may fall between any two steps of the
-// shell, whose cached reads are old.
+// chaos changes a world at random: any step of any actor may happen between any two steps of the shell, whose caches
+// are old.
 type chaos struct {
 	*world
 	t     *rapid.T
 	shell *shell
-	// faults allows what a fair world does not: refusals, crashes, machines that fail, and people
-	// who change sets and machines by hand.
+	// faults: orders are refused, the shell crashes, machines fail, and users change sets and machines by
+	// hand.
 	faults bool
-	// calm leaves R, the bounds and MinReady as they are.
-	calm bool
-	// pause leaves a paused deployment paused at the end.
+	// fixedBounds: R, the bounds and MinReady do not change.
+	fixedBounds bool
+	// pause: a paused deployment stays paused at the end.
 	pause bool
-	// preserves lets machines be kept for inspection.
+	// preserves: machines may be preserved.
 	preserves bool
-	// patience is how long orders gather, and progress is not reported.
-	patience time.Duration
-	// gives is how many names a set gets at most with its size.
-	gives int32
-	// noted says that some program wrote invalid notes about moves.
-	noted bool
+	// gather is Policy.Gather and Policy.ProgressInterval.
+	gather time.Duration
+	// reserveNames is Policy.Names.
+	reserveNames int32
+	// brokenHandovers: some program has written invalid handovers.
+	brokenHandovers bool
 
 	decided   time.Time          // when the orders now being carried out were decided
 	announced map[string][]int64 // world.reserved when the shell last read live
@@ -47,24 +47,24 @@ type chaos struct {
 
 func ptr(n int32) *int32 { return &n }
 
-func newChaos(t *rapid.T, faults, calm bool) *chaos {
+func newChaos(t *rapid.T, faults, fixedBounds bool) *chaos {
 	d := web(rapid.Int32Range(0, 9).Draw(t, "replicas"))
 	d.Spec.Strategy = drawStrategy(t)
 	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 0, 7 * time.Second}).Draw(t, "min ready")
 	d.Spec.RevisionHistoryLimit = rapid.SampledFrom(limits).Draw(t, "limit")
 	d.Spec.ProgressDeadline = rapid.SampledFrom([]time.Duration{0, 2 * time.Second, time.Minute}).Draw(t, "deadline")
-	c := &chaos{world: newWorld(d), t: t, faults: faults, calm: calm}
-	c.patience = rapid.SampledFrom([]time.Duration{0, 0, 0, 3 * time.Second, 15 * time.Second}).Draw(t, "patience")
-	c.early = rapid.Bool().Draw(t, "early")
-	c.gives = rapid.SampledFrom([]int32{0, 0, 2, 100}).Draw(t, "gives")
-	c.hire()
+	c := &chaos{world: newWorld(d), t: t, faults: faults, fixedBounds: fixedBounds}
+	c.gather = rapid.SampledFrom([]time.Duration{0, 0, 0, 3 * time.Second, 15 * time.Second}).Draw(t, "patience")
+	c.chooseEarly = rapid.Bool().Draw(t, "early")
+	c.reserveNames = rapid.SampledFrom([]int32{0, 0, 2, 100}).Draw(t, "gives")
+	c.startShell()
 	return c
 }
 
-// hire starts a shell without any memory.
-func (c *chaos) hire() {
+// startShell starts a new process, without memory.
+func (c *chaos) startShell() {
 	c.shell = newShell(c.t, c.world)
-	c.shell.p.Gather, c.shell.p.ProgressInterval, c.shell.p.Names = c.patience, c.patience, c.gives
+	c.shell.p.Gather, c.shell.p.ProgressInterval, c.shell.p.Names = c.gather, c.gather, c.reserveNames
 	c.shell.age = func(n int) int { return rapid.IntRange(0, n-1).Draw(c.t, "age") }
 	c.shell.issueMachine = c.checkMachine
 	c.shell.issue = func(kind string, order deployment.Order, pass *deployment.Deployment) {
@@ -115,11 +115,11 @@ func (c *chaos) check(kind string, order deployment.Order, pass *deployment.Depl
 	}
 }
 
-// checkCreate also lets another program be quicker: an earlier process whose create arrives late,
-// or a stranger.
+// checkCreate checks the creation of a set. At random, another program creates a set with this name first: an earlier
+// process whose create takes effect late, or a foreign one.
 func (c *chaos) checkCreate(set *machineset.Set, pass *deployment.Deployment, ours bool) {
 	if !ours || set.Spec.Replicas != 0 || !set.HasFinalizer(machineset.Finalizer) {
-		c.t.Fatalf("P12: a set is born wrong: %+v", set)
+		c.t.Fatalf("P12: a set is created without owner or finalizer, or with a size: %+v", set)
 	}
 	for _, s := range c.setsOf(pass.UID) {
 		if !s.Deleted() && s.Name != set.Name && s.Spec.Template.Spec.Class == set.Spec.Template.Spec.Class {
@@ -139,12 +139,12 @@ func (c *chaos) checkCreate(set *machineset.Set, pass *deployment.Deployment, ou
 	}
 }
 
-// checkNames compares the names that come with a size with what the set would do itself: all names
-// before became machines, and no more come than machines are missing.
+// checkNames checks the names that are reserved together with a size by the rules for the set itself: all earlier
+// names became machines, and no more names are reserved than machines are missing.
 func (c *chaos) checkNames(next *machineset.Set) {
 	stored := c.set(next.Name)
 	if stored == nil || stored.Version != next.Version || next.Instructions.Reservation == stored.Instructions.Reservation {
-		return // it meets a conflict, or brings none
+		return // the write meets a conflict, or reserves no names
 	}
 	alive := 0
 	for _, m := range c.machinesOf(next.UID) {
@@ -194,8 +194,7 @@ func (c *chaos) checkScale(order deployment.Order, pass *deployment.Deployment) 
 	}
 }
 
-// known returns a set as the shell knows it, with what its controller was about to create when the
-// shell read it.
+// known returns a set as the shell has read it, with the machines that its controller was about to create then.
 func (c *chaos) known(child deployment.Children, minReady time.Duration) numbers {
 	n := numbers{spec: int(child.Set.Spec.Replicas)}
 	for _, ordinal := range c.announced[child.Set.UID] {
@@ -225,19 +224,19 @@ func (c *chaos) known(child deployment.Children, minReady time.Duration) numbers
 	return n
 }
 
-// one draws one of several. The draw is shown as its number.
-func one[T any](t *rapid.T, label string, of []T) T {
+// drawOne draws an element. A failure shows its index.
+func drawOne[T any](t *rapid.T, label string, of []T) T {
 	return of[rapid.IntRange(0, len(of)-1).Draw(t, label)]
 }
 
-// move lets one actor take one step.
-func (c *chaos) move() {
+// randomStep lets one actor take one step.
+func (c *chaos) randomStep() {
 	actions := []func(){
 		c.shellSteps, c.shellSteps, c.shellSteps, c.setObeys, c.setObeys, c.machineLives, c.machineLives, c.timePasses,
 		c.ownerEdits, c.userSelects,
 	}
 	if c.faults {
-		actions = append(actions, c.crash, c.machineFails, c.somebodyMeddles, c.updatesDiffer)
+		actions = append(actions, c.crash, c.machineFails, c.userMeddles, c.updatesDiffer)
 	}
 	if c.preserves {
 		actions = append(actions, c.machinePreserved, c.machinePreserved)
@@ -249,13 +248,13 @@ func (c *chaos) shellSteps() { c.shell.step() }
 
 func (c *chaos) setObeys() {
 	if len(c.sets) > 0 {
-		c.obey(one(c.t, "set", c.sets))
+		c.runSetController(drawOne(c.t, "set", c.sets))
 	}
 }
 
 func (c *chaos) machineLives() {
 	if len(c.machines) > 0 {
-		c.live(one(c.t, "machine", c.machines))
+		c.advanceMachine(drawOne(c.t, "machine", c.machines))
 	}
 }
 
@@ -278,7 +277,7 @@ func (c *chaos) ownerEdits() {
 			s.Template.Spec.Class.Name = rapid.SampledFrom(classes).Draw(c.t, "class")
 		case choice == 5:
 			s.Template.Spec.Class.Kind = rapid.SampledFrom([]string{"", "Foreign"}).Draw(c.t, "kind")
-		case c.calm:
+		case c.fixedBounds:
 		case choice < 9:
 			s.Replicas = rapid.Int32Range(0, 9).Draw(c.t, "replicas")
 		default:
@@ -287,33 +286,33 @@ func (c *chaos) ownerEdits() {
 	})
 }
 
-func (c *chaos) crash() { c.hire() }
+func (c *chaos) crash() { c.startShell() }
 
 func (c *chaos) machineFails() {
 	if len(c.machines) == 0 {
 		return
 	}
-	m := one(c.t, "failing", c.machines)
+	m := drawOne(c.t, "failing", c.machines)
 	if !m.Deleted() {
-		c.enter(m.Name, rapid.SampledFrom([]machine.Phase{machine.PhaseUnknown, machine.PhaseFailed, machine.PhasePending}).Draw(c.t, "phase"))
+		c.setPhase(m.Name, rapid.SampledFrom([]machine.Phase{machine.PhaseUnknown, machine.PhaseFailed, machine.PhasePending}).Draw(c.t, "phase"))
 	}
 }
 
-// somebodyMeddles changes sets and machines by hand.
-func (c *chaos) somebodyMeddles() {
+// userMeddles changes sets and machines as users do by hand.
+func (c *chaos) userMeddles() {
 	choice := rapid.IntRange(0, 6).Draw(c.t, "meddling")
 	if choice == 0 {
-		c.bearSet(rapid.SampledFrom([]string{"orphan", "foreign"}).Draw(c.t, "owner"))
+		c.createStrangeSet(rapid.SampledFrom([]string{"orphan", "foreign"}).Draw(c.t, "owner"))
 		return
 	}
 	if choice == 1 && len(c.machines) > 0 {
-		c.deleteMachine(one(c.t, "deleted", c.machines).Name)
+		c.deleteMachine(drawOne(c.t, "deleted", c.machines).Name)
 		return
 	}
 	if len(c.sets) == 0 {
 		return
 	}
-	s := one(c.t, "meddled with", c.sets)
+	s := drawOne(c.t, "meddled with", c.sets)
 	switch choice {
 	case 2:
 		_ = c.deleteSet(s.Name, s.UID)
@@ -329,8 +328,8 @@ func (c *chaos) somebodyMeddles() {
 	}
 }
 
-// bearSet creates a set that is not the deployment's, or not yet.
-func (c *chaos) bearSet(owner string) {
+// createStrangeSet creates a set that is an orphan, or belongs to another owner.
+func (c *chaos) createStrangeSet(owner string) {
 	s := &machineset.Set{}
 	s.Namespace, s.Name = namespace, fmt.Sprintf("%s-%d", owner, c.counter)
 	s.Labels = map[string]string{"app": "web"}
@@ -350,8 +349,8 @@ func (c *chaos) bearSet(owner string) {
 	}
 }
 
-// userContinues pauses a deployment whose rollout has stopped because machines failed, and resumes it
-// once the failures are forgotten.
+// userContinues pauses a deployment whose rollout has stopped because machines failed, and resumes it later, so that
+// the rollout continues.
 func (c *chaos) userContinues() {
 	if c.deployment == nil || c.deployment.Deleted() || c.pause {
 		return
@@ -363,21 +362,21 @@ func (c *chaos) userContinues() {
 	}
 }
 
-// rest stops all faults and lets each actor act in turn until nothing changes. It returns how many
-// decisions that took. A negative number: it never converged.
-func (c *chaos) rest() int {
+// converge ends all faults, and lets each actor act in turn until nothing changes. It returns how many decisions that
+// took. A negative number: the world did not converge.
+func (c *chaos) converge() int {
 	c.shell.age, c.shell.refuse, c.fates = nil, nil, nil
 	c.shell.end()
 	if c.deployment != nil && !c.deployment.Deleted() && !c.pause {
 		c.edit(func(s *deployment.Spec) { s.Paused = false })
 	}
 	c.shell.decides = 0
-	quiet := 0 // a round without any change may only be waiting for time to pass
+	quiet := 0 // rounds without a change; a single one may only be waiting for time to pass
 	for range 400 {
 		before := c.number
 		c.shell.pass()
-		c.obeyAll()
-		c.liveAll()
+		c.runSetControllers()
+		c.advanceMachines()
 		c.userSelects()
 		c.userContinues()
 		c.now = c.now.Add(10 * time.Second)
@@ -390,10 +389,10 @@ func (c *chaos) rest() int {
 	return -1
 }
 
-// obey lets the controller of a set take one step. It reserves names before it
-// creates, and creates what it has reserved, even if the set has shrunk since.
-// It returns false when there is nothing to do.
-func (w *world) obey(s *machineset.Set) bool {
+// runSetController lets the controller of a set take one step. It reserves names before it creates machines, and
+// creates all machines whose names it has reserved, even if the set's size was lowered since. It returns false if
+// there is nothing to do.
+func (w *world) runSetController(s *machineset.Set) bool {
 	machines := w.machinesOf(s.UID)
 	if ordinals := w.reserved[s.UID]; len(ordinals) > 0 {
 		w.reserved[s.UID] = ordinals[1:]
@@ -403,20 +402,20 @@ func (w *world) obey(s *machineset.Set) bool {
 	if w.deleteChosen(s) {
 		return true
 	}
-	if rests, news := w.sayPaused(s); rests {
-		return news
+	if done, written := w.writePaused(s); done {
+		return written
 	}
 	if s.Instructions.Reservation.Settled < s.Instructions.Reservation.Reserved {
 		w.changeSet(s.Name, func(s *machineset.Set) { s.Instructions.Reservation.Settled = s.Instructions.Reservation.Reserved })
 		return true
 	}
 	if s.Deleted() {
-		return w.clear(s, machines)
+		return w.deleteMachinesThenSet(s, machines)
 	}
 	alive := slices.DeleteFunc(slices.Clone(machines), func(m *machine.Machine) bool {
 		return m.Deleted() || s.Owner != nil && slices.Contains(s.Instructions.Handover.Leaving, m.Name)
 	})
-	if slices.ContainsFunc(alive, w.giveUp) {
+	if slices.ContainsFunc(alive, w.deleteFailed) {
 		return true
 	}
 	if s.Spec.Replicas < 0 {
@@ -424,7 +423,7 @@ func (w *world) obey(s *machineset.Set) bool {
 	}
 	missing, waits := w.missing(s, len(alive), len(machines))
 	if waits {
-		return w.observe(s, len(alive))
+		return w.observeStatus(s, len(alive))
 	}
 	switch {
 	case missing > 0:
@@ -441,12 +440,12 @@ func (w *world) obey(s *machineset.Set) bool {
 			return true
 		}
 	}
-	return w.observe(s, len(alive))
+	return w.observeStatus(s, len(alive))
 }
 
-// sayPaused lets a set that has no more machines to delete say whether it is paused. It reports
-// whether the set does no more in this step, and whether what it said was news.
-func (w *world) sayPaused(s *machineset.Set) (rests, news bool) {
+// writePaused writes the condition Paused of a set that has no more machines to delete. done: the set does nothing
+// else in this step. written: the condition has changed.
+func (w *world) writePaused(s *machineset.Set) (done, written bool) {
 	paused, said := isPaused(&s.Meta), object.FindCondition(s.Status.Conditions, machineset.ConditionPaused) != nil
 	if paused == said {
 		return paused, false
@@ -462,9 +461,9 @@ func (w *world) sayPaused(s *machineset.Set) (rests, news bool) {
 	return true, true
 }
 
-// choose deletes a machine of those that are free, or chooses as many as have to go.
+// choose deletes one of the machines that may be deleted. With chooseEarly, it chooses all n machines instead.
 func (w *world) choose(s *machineset.Set, free []*machine.Machine, n int) {
-	if !w.early {
+	if !w.chooseEarly {
 		w.deleteMachine(w.firstToDelete(s, free))
 		return
 	}
@@ -475,7 +474,7 @@ func (w *world) choose(s *machineset.Set, free []*machine.Machine, n int) {
 	}
 }
 
-// deleteChosen deletes the next machine that a set has chosen, and reports whether there was one.
+// deleteChosen deletes the next machine that a set has chosen before. False: it has chosen none.
 func (w *world) deleteChosen(s *machineset.Set) bool {
 	names := w.chosen[s.UID]
 	if len(names) == 0 {
@@ -491,17 +490,17 @@ func (w *world) deleteChosen(s *machineset.Set) bool {
 	return true
 }
 
-// giveUp deletes a machine that has failed, and reports whether it has.
-func (w *world) giveUp(m *machine.Machine) bool {
-	gives := m.Status.Phase == machine.PhaseFailed && !isPaused(&m.Meta) && !m.Preserved(w.now)
-	if gives {
+// deleteFailed deletes a machine if it has failed, and is neither paused nor preserved. It reports whether it did.
+func (w *world) deleteFailed(m *machine.Machine) bool {
+	failed := m.Status.Phase == machine.PhaseFailed && !isPaused(&m.Meta) && !m.Preserved(w.now)
+	if failed {
 		w.deleteMachine(m.Name)
 	}
-	return gives
+	return failed
 }
 
-// missing returns how many machines a set must create. Negative: this many must go. waits: it
-// creates none until others are gone.
+// missing returns how many machines a set must create. Negative: how many it must delete. waits: it creates none
+// until others are gone.
 func (w *world) missing(s *machineset.Set, alive, all int) (missing int64, waits bool) {
 	missing = int64(s.Spec.Replicas) - int64(alive)
 	if w.strict && missing > 0 {
@@ -518,8 +517,8 @@ func (w *world) missing(s *machineset.Set, alive, all int) (missing int64, waits
 	return missing, false
 }
 
-// observe lets a set report what it has, once it has what it should have.
-func (w *world) observe(s *machineset.Set, n int) bool {
+// observeStatus writes the status of a set, once it has as many machines as it should have.
+func (w *world) observeStatus(s *machineset.Set, n int) bool {
 	if s.Status.ObservedGeneration == s.Generation && s.Status.Replicas == int32(n) {
 		return false
 	}
@@ -529,8 +528,8 @@ func (w *world) observe(s *machineset.Set, n int) bool {
 	return true
 }
 
-// clear deletes a set's machines, then the set.
-func (w *world) clear(s *machineset.Set, machines []*machine.Machine) bool {
+// deleteMachinesThenSet takes the next step in the deletion of a set.
+func (w *world) deleteMachinesThenSet(s *machineset.Set, machines []*machine.Machine) bool {
 	for _, m := range machines {
 		if !m.Deleted() && !isPaused(&m.Meta) {
 			w.deleteMachine(m.Name)
@@ -544,8 +543,8 @@ func (w *world) clear(s *machineset.Set, machines []*machine.Machine) bool {
 	return true
 }
 
-// firstToDelete returns the machine that a set deletes first. Machines kept for inspection come
-// last, deletion candidates first, then those that are not available.
+// firstToDelete returns the machine that a set deletes first: deletion candidates come first, then unavailable
+// machines, then others. Preserved machines come last.
 func (w *world) firstToDelete(s *machineset.Set, alive []*machine.Machine) string {
 	if others := slices.DeleteFunc(slices.Clone(alive), func(m *machine.Machine) bool { return m.Preserved(w.now) }); len(others) > 0 {
 		alive = others
@@ -567,8 +566,8 @@ func (w *world) firstToDelete(s *machineset.Set, alive []*machine.Machine) strin
 	return alive[0].Name
 }
 
-// live lets one machine take its next step towards running, or towards being gone.
-func (w *world) live(m *machine.Machine) bool {
+// advanceMachine lets one machine take its next step: it starts to run, proceeds with an update, or disappears.
+func (w *world) advanceMachine(m *machine.Machine) bool {
 	switch {
 	case isPaused(&m.Meta):
 		return false
@@ -576,32 +575,33 @@ func (w *world) live(m *machine.Machine) bool {
 		w.dropMachine(m.Name)
 		return true
 	case m.Status.Phase == machine.PhasePending, m.Status.Phase == machine.PhaseUnknown:
-		w.enter(m.Name, machine.PhaseRunning)
+		w.setPhase(m.Name, machine.PhaseRunning)
 		return true
 	}
 	return w.update(m)
 }
 
-// obeyAll lets all sets do what they can, while no machine moves on.
-func (w *world) obeyAll() {
+// runSetControllers lets the controllers of all sets take steps until none has anything to do. Machines do not change
+// by themselves meanwhile.
+func (w *world) runSetControllers() {
 	again := true
 	for rounds := 0; again; rounds++ {
 		if rounds > 1000 {
-			panic("the model's sets take no end: " + w.String())
+			panic("the controllers of the model's sets never end: " + w.String())
 		}
 		again = false
 		for _, s := range slices.Clone(w.sets) {
-			if now := w.set(s.Name); now != nil && w.obey(now) {
+			if now := w.set(s.Name); now != nil && w.runSetController(now) {
 				again = true
 			}
 		}
 	}
 }
 
-// liveAll lets every machine take one step.
-func (w *world) liveAll() {
+// advanceMachines lets every machine take one step.
+func (w *world) advanceMachines() {
 	for _, m := range slices.Clone(w.machines) {
-		w.live(m)
+		w.advanceMachine(m)
 	}
 }
 
@@ -623,14 +623,14 @@ var (
 	copyOf       = rollouts.Copy
 )
 
-// drawLive returns what a live read might find, in any state, reachable or not.
+// drawLive returns a live read of any state, reachable or not.
 func drawLive(t *rapid.T) *deployment.Observation {
 	o := rollouts.Any(t)
 	o.Read = live
 	return o
 }
 
-// drawGarbage returns what no store should hold, and callers should not pass, but might.
+// drawGarbage returns an observation with invalid contents, as a broken store or caller might pass it.
 func drawGarbage(t *rapid.T) *deployment.Observation {
 	o := rollouts.Garbage(t)
 	o.Read = live
@@ -644,5 +644,5 @@ func drawGarbage(t *rapid.T) *deployment.Observation {
 
 func percent(n int32) rollout.IntOrPercent { return rollout.IntOrPercent{Value: n, Percent: true} }
 
-// later leaves time for machines to have been ready for long.
+// later is a time at which machines that were ready at begin have been ready for long.
 var later = begin.Add(24 * time.Hour)

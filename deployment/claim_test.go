@@ -19,8 +19,8 @@ func orphaned(c deployment.Children) *machineset.Set {
 	return s
 }
 
-// TestP10Adopts: it adopts only sets without an owner that the selector matches, in this namespace,
-// and not being deleted; on a live read.
+// TestP10Adopts: a deployment adopts a set only if it has no owner, matches the selector, is in this namespace and is
+// not being deleted, by a live read.
 // Invariants: P10
 func TestP10Adopts(t *testing.T) {
 	d := stored(1)
@@ -47,8 +47,8 @@ func TestP10Adopts(t *testing.T) {
 	require.Nil(t, yes.Owner, "the observed set is read-only")
 }
 
-// TestAdoptedGetsHashLabel: on the set and its template, not in the selector,
-// which its machines would no longer match.
+// TestAdoptedGetsHashLabel: an adopted set and its template get the hash label. The selector does not, because the
+// set's machines would no longer match it.
 func TestAdoptedGetsHashLabel(t *testing.T) {
 	d := stored(1)
 	bare := orphaned(ownSet(d, "bare", 0))
@@ -69,6 +69,7 @@ func TestAdoptedGetsHashLabel(t *testing.T) {
 	require.Equal(t, "kept", adopted.Spec.Template.Labels[hashLabel])
 }
 
+// TestReleases: a set that the selector no longer matches is released.
 func TestReleases(t *testing.T) {
 	d := stored(1)
 	kept, gone, going := ownSet(d, "kept", 1), ownSet(d, "gone", 0), ownSet(d, "going", 0)
@@ -85,9 +86,9 @@ func TestReleases(t *testing.T) {
 	require.NotNil(t, gone.Set.Owner, "the observed set is read-only")
 }
 
-// TestAnnouncedMachinesHaveRoom: the room of machines that an old set is still about to create is
-// not given to the new one, until they are seen.
-func TestAnnouncedMachinesHaveRoom(t *testing.T) {
+// TestAnnouncedMachinesCount: machines that an old set is still about to create count, so that the new set does not
+// get their room.
+func TestAnnouncedMachinesCount(t *testing.T) {
 	d := stored(3)
 	d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: 3}, rollout.IntOrPercent{Value: 1}
 	old, current := ownSet(d, "web-old", 3), ownSet(d, "web-new", 0)
@@ -108,8 +109,8 @@ func TestAnnouncedMachinesHaveRoom(t *testing.T) {
 	require.Empty(t, decide(t, o, begin).Scale)
 }
 
-// TestDeletion: without our finalizer nothing is touched. With it the sets go first, all at once,
-// and the record only when a live read finds none.
+// TestDeletion: without our finalizer nothing is done. With it, all sets are deleted at once, and the finalizer is
+// removed when a live read finds no set.
 func TestDeletion(t *testing.T) {
 	d := stored(2)
 	d.DeletedAt = begin
@@ -122,7 +123,7 @@ func TestDeletion(t *testing.T) {
 	require.Len(t, decide(t, o, begin).Delete, 1)
 
 	o.Sets, o.Read = nil, decision.Freshness{}
-	require.True(t, decide(t, o, begin).ReadLive, "none in the cache proves nothing")
+	require.True(t, decide(t, o, begin).ReadLive, "a cache without sets does not show that there are none")
 	o.Read = live
 	require.Empty(t, decide(t, o, begin).Write.(*deployment.Update).Deployment.Finalizers)
 
@@ -137,10 +138,9 @@ func TestDeletion(t *testing.T) {
 	require.Equal(t, deployment.Plan{Why: decision.Why{Reason: deployment.ReasonNoFinalizer}}, plan)
 }
 
-// TestChangedSelectorIsRefused: a selector and a template that were changed together match none of the
-// machines that are there. Nothing is released and nothing new is made; the machines still count, and
-// condition SpecValid says what to do. An old set without machines goes as before, and so does one that
-// somebody has relabelled.
+// TestChangedSelectorIsRefused: if selector and template are changed together, the selector matches no existing
+// machine. Then no set is released or created; the machines still count, and the condition SpecValid says what to do.
+// An old set without machines, and one that a user has relabelled, are released as usual.
 func TestChangedSelectorIsRefused(t *testing.T) {
 	changed := map[string]string{"app": "other"}
 	for name, of := range map[string]struct {
@@ -182,10 +182,10 @@ func TestChangedSelectorIsRefused(t *testing.T) {
 	}
 }
 
-// TestBarredSetIsOpened: another manager labels the old sets of an update in place so that they
-// create no machines, and leaves the label there. With any strategy, a set that becomes the current
-// one again creates machines.
-func TestBarredSetIsOpened(t *testing.T) {
+// TestScaleUpDisabledLabelIsRemoved: another manager puts a label on the old sets of an update in place, so that they
+// create no machines, and never removes it. If such a set becomes the new one again, the label is removed, with any
+// strategy.
+func TestScaleUpDisabledLabelIsRemoved(t *testing.T) {
 	key := deployment.DefaultPolicy().Keys.ScaleUpDisabled
 	require.Equal(t, machineset.DefaultPolicy().Keys.ScaleUpDisabled, key)
 	for name, c := range map[string]struct {

@@ -27,7 +27,7 @@ func decide(t require.TestingT, o *deployment.Observation, now time.Time) deploy
 	return plan
 }
 
-// size returns what an observed set is ordered to have.
+// size returns the ordered size of an observed set.
 func size(c deployment.Children) int {
 	if c.Set.Deleted() {
 		return 0
@@ -35,9 +35,8 @@ func size(c deployment.Children) int {
 	return int(c.Set.Spec.Replicas)
 }
 
-// outlook sums up an observation: machines there may be, and machines available once the sets have
-// followed their sizes.
-func outlook(o *deployment.Observation, now time.Time) (total, usable int) {
+// totals returns how many machines there may be, and how many are available once the sets have their sizes.
+func totals(o *deployment.Observation, now time.Time) (total, usable int) {
 	for _, c := range o.Sets {
 		actual, isAvailable := 0, 0
 		for _, m := range c.Machines {
@@ -54,14 +53,13 @@ func outlook(o *deployment.Observation, now time.Time) (total, usable int) {
 	return total, usable
 }
 
-// mostDecisions limits what a test waits for, so that a mistake ends as a failure.
+// mostDecisions limits loops in tests, so that a mistake ends as a failure.
 const mostDecisions = 1000
 
-// upToScale carries out what comes before the first resizing, and returns the plan that has it, or
-// that orders nothing.
+// upToScale carries out plans until one resizes a set, writes, or waits, and returns that one.
 func upToScale(t require.TestingT, o *deployment.Observation) deployment.Plan {
 	for decisions := 0; ; decisions++ {
-		require.Less(t, decisions, mostDecisions, "there is always something before the first resizing")
+		require.Less(t, decisions, mostDecisions, "no plan resizes, writes or waits")
 		plan := decide(t, o, begin)
 		if plan.Write != nil || !plan.At.IsZero() || len(plan.Scale) > 0 {
 			return plan
@@ -79,9 +77,9 @@ func apply(o *deployment.Observation, order deployment.Order) {
 	}
 }
 
-// TestP2P7P9OneDecision: from any state, with scaling and rolling both due, each order of a
-// decision, carried out one after the other, keeps to the bounds; every size is within 0 and R + S;
-// all orders are for live sets.
+// TestP2P7P9OneDecision: from any state, even if scaling and rolling are both due, the orders of a decision keep the
+// bounds if they are carried out one after the other. Each size is from 0 to R + S. No order is for a set that is
+// being deleted.
 // Invariants: P2
 func TestP2P7P9OneDecision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,9 +87,9 @@ func TestP2P7P9OneDecision(t *testing.T) {
 		spec := &o.Deployment.Spec
 		ceiling, floor := limitsOf(spec)
 		for _, order := range upToScale(t, o).Scale {
-			total, usable := outlook(o, begin)
+			total, usable := totals(o, begin)
 			apply(o, order)
-			totalThen, usableThen := outlook(o, begin)
+			totalThen, usableThen := totals(o, begin)
 			require.LessOrEqual(t, totalThen, max(total, ceiling), "P7: %s", order.Why)
 			require.GreaterOrEqual(t, usableThen, min(usable, floor), "P7: %s", order.Why)
 			require.GreaterOrEqual(t, order.Set.Spec.Replicas, int32(0), "P9")
@@ -101,8 +99,7 @@ func TestP2P7P9OneDecision(t *testing.T) {
 	})
 }
 
-// TestP5PendingOrders: with the orders carried out and the sets yet to follow,
-// nothing more is ordered.
+// TestP5PendingOrders: when the orders are carried out and the sets have not acted yet, nothing more is ordered.
 // Invariants: P5
 func TestP5PendingOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -119,13 +116,13 @@ func TestP5PendingOrders(t *testing.T) {
 	})
 }
 
-// TestP4NoRollout: with the same template, no other set is ever created or used, with any other
-// change of the spec, also from zero and to zero.
+// TestP4NoRollout: while the template stays the same, no other set is created or used, whatever else changes in the
+// spec.
 // Invariants: P4
 func TestP4NoRollout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, false)
-		require.GreaterOrEqual(t, c.rest(), 0)
+		require.GreaterOrEqual(t, c.converge(), 0)
 		name := c.sets[0].Name
 		for range rapid.IntRange(1, 6).Draw(t, "edits") {
 			c.edit(func(s *deployment.Spec) {
@@ -137,9 +134,9 @@ func TestP4NoRollout(t *testing.T) {
 				s.Template.Spec.Config.DrainTimeout = time.Duration(rapid.IntRange(0, 3).Draw(t, "drain")) * time.Minute
 				s.Template.Labels = map[string]string{"app": "web", "machine-template-hash": rapid.SampledFrom(classes).Draw(t, "hash")}
 			})
-			require.GreaterOrEqual(t, c.rest(), 0)
+			require.GreaterOrEqual(t, c.converge(), 0)
 			require.Len(t, c.sets, 1, "P4")
-			require.Equal(t, 1, c.made, "P4")
+			require.Equal(t, 1, c.setsCreated, "P4")
 			require.Equal(t, name, c.sets[0].Name)
 			require.Equal(t, c.deployment.Spec.Replicas, c.sets[0].Spec.Replicas)
 			have, want := c.sets[0].Spec.Template.Spec, c.deployment.Spec.Template.Spec
@@ -148,8 +145,8 @@ func TestP4NoRollout(t *testing.T) {
 	})
 }
 
-// TestP10Counting: each machine counts for the set that owns it and no other, even if it is listed
-// elsewhere or twice. Sets of others do not count at all.
+// TestP10Counting: each machine counts only for the set that owns it, even if it is listed with another set or twice.
+// Sets of other owners do not count.
 // Invariants: P10
 func TestP10Counting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -170,10 +167,10 @@ func TestP10Counting(t *testing.T) {
 	})
 }
 
-// TestP11Total: no input makes Decide panic, and only a deployment without UID is the caller's
-// mistake.
+// TestP11AnyInput: for any input, Decide does not panic, and returns a proper plan. (A deployment without UID, which
+// is the caller's mistake, is not among these inputs.)
 // Invariants: P11
-func TestP11Total(t *testing.T) {
+func TestP11AnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawGarbage(t)
 		plan, err := deployment.Decide(o, deployment.DefaultPolicy(), begin)
@@ -201,22 +198,22 @@ func TestP11Total(t *testing.T) {
 	})
 }
 
-// requireSentence requires a reason with a sentence in which every word was filled in.
+// requireSentence requires a reason whose text has all its parts filled in.
 func requireSentence(t require.TestingT, why decision.Why) {
 	require.NotEmpty(t, why.Reason)
 	require.NotEqual(t, why.Reason.String(), why.String())
 	require.NotContains(t, why.String(), "{")
 }
 
-// TestP27Function: the same observation gives the same plan, for any order of sets and machines,
-// and a decision does not change it.
+// TestP27Deterministic: the same observation gives the same plan, whatever the order of sets and machines, and a
+// decision does not change the observation.
 // Invariants: P27
-func TestP27Function(t *testing.T) {
+func TestP27Deterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := rapid.OneOf(rapid.Custom(drawLive), rapid.Custom(drawGarbage)).Draw(t, "observation")
 		before := copyOf(o)
 		plan := decide(t, o, begin)
-		require.Equal(t, before, copyOf(o), "changed by deciding")
+		require.Equal(t, before, copyOf(o), "Decide changed the observation")
 		require.Equal(t, plan, decide(t, copyOf(o), begin), "P27")
 	})
 	rapid.Check(t, func(t *rapid.T) {
@@ -227,10 +224,11 @@ func TestP27Function(t *testing.T) {
 		for i := range shuffled.Sets {
 			slices.Reverse(shuffled.Sets[i].Machines)
 		}
-		require.Equal(t, plan, decide(t, shuffled, begin), "P27: the order of sets or machines decides")
+		require.Equal(t, plan, decide(t, shuffled, begin), "P27: the plan depends on the order of sets or machines")
 	})
 }
 
+// TestCallersMistakes: a missing observation, a deployment without UID, and an invalid policy are errors.
 func TestCallersMistakes(t *testing.T) {
 	o := &deployment.Observation{Deployment: web(1)}
 	_, err := deployment.Decide(nil, deployment.DefaultPolicy(), begin)
@@ -262,8 +260,8 @@ func TestCallersMistakes(t *testing.T) {
 	}
 }
 
-// TestMaxReplicas: a deployment above the policy's limit orders nothing, and says why. Its machines
-// are still counted.
+// TestMaxReplicas: a deployment that is larger than the policy's limit is invalid: nothing is ordered, and its status
+// says why. Its machines are still counted.
 func TestMaxReplicas(t *testing.T) {
 	p := deployment.DefaultPolicy()
 	p.MaxReplicas = 5
@@ -303,8 +301,8 @@ func TestMaxReplicas(t *testing.T) {
 	require.ErrorIs(t, err, object.ErrInvalid)
 }
 
-// TestLongNames: the sets of a deployment have names that leave room for those of machines. An
-// existing set keeps its name.
+// TestLongNames: the names of new sets are short enough for the names of their machines. An existing set keeps its
+// name.
 func TestLongNames(t *testing.T) {
 	for name, begins := range map[string]string{
 		"web":                          "web-",
@@ -317,12 +315,12 @@ func TestLongNames(t *testing.T) {
 		d.Name = name
 		plan := decide(t, &deployment.Observation{Deployment: d, Read: live}, begin)
 		require.Len(t, plan.Create, 1)
-		made := plan.Create[0].Set
-		require.True(t, strings.HasPrefix(made.Name, begins), made.Name)
-		require.Len(t, made.Name, len(begins)+10)
-		require.LessOrEqual(t, len(made.Name), machineset.LongestName)
-		made.UID = "u"
-		require.LessOrEqual(t, len(made.MachineName(9_999_999)), 63)
+		created := plan.Create[0].Set
+		require.True(t, strings.HasPrefix(created.Name, begins), created.Name)
+		require.Len(t, created.Name, len(begins)+10)
+		require.LessOrEqual(t, len(created.Name), machineset.LongestName)
+		created.UID = "u"
+		require.LessOrEqual(t, len(created.MachineName(9_999_999)), 63)
 
 		own := ownSet(d, name+"-0123456789", 3)
 		plan = decide(t, &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{own}}, begin)
@@ -330,8 +328,8 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestMinReadyIgnored: a deployment whose MinReady is ignored is treated as one that has none, from any
-// state, but for the field itself, which stays and is passed on to sets.
+// TestMinReadyIgnored: with IgnoreMinReady, decisions are the same as for a deployment without MinReady. Only the
+// field itself stays, and is copied to sets.
 func TestMinReadyIgnored(t *testing.T) {
 	p := deployment.DefaultPolicy()
 	p.IgnoreMinReady = true
@@ -366,61 +364,60 @@ func TestMinReadyIgnored(t *testing.T) {
 	})
 }
 
-func init() { stories["strict-quota"] = strictQuota }
+func init() { scenarios["strict-quota"] = strictQuota }
 
-func strictQuota(t *testing.T) *story {
+func strictQuota(t *testing.T) *scenario {
 	s := settled(t, web(2))
 	s.strict, s.shell.p.StrictQuota = true, true
-	s.say("another class is wanted, and all machines take their time to go")
+	s.comment("another class is wanted, and all machines take their time to go")
 	s.edit(class("large"))
 	s.decide()
-	s.obeyAll()
+	s.runSetControllers()
 	for _, m := range s.machines {
-		s.live(m)
+		s.advanceMachine(m)
 	}
 	s.decide()
-	s.obeyAll()
+	s.runSetControllers()
 	s.pass(time.Minute)
 	s.decide()
-	s.say("the first is gone")
-	s.liveAll()
+	s.comment("the first is gone")
+	s.advanceMachines()
 	s.decide()
 	return s
 }
 
-// TestP8StrictQuota: under the policy all machines, including terminating ones and those about to
-// be created, are never more than R + S, in any order of events in a rollout. The rollout
-// converges.
+// TestP8StrictQuota: under a strict quota, the number of all machines, including terminating ones and those about to be
+// created, never exceeds R + S, whatever the order of events in a rollout. The rollout converges.
 // Invariants: P8
 func TestP8StrictQuota(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
 		c.strict = true
-		hire := func() { c.hire(); c.shell.p.StrictQuota = true }
-		hire()
-		require.GreaterOrEqual(t, c.rest(), 0)
-		hire()
+		startShell := func() { c.startShell(); c.shell.p.StrictQuota = true }
+		startShell()
+		require.GreaterOrEqual(t, c.converge(), 0)
+		startShell()
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
-			c.move()
+			c.randomStep()
 			ceiling, _ := limitsOf(&c.deployment.Spec)
 			all := 0
 			for _, s := range c.setsOf(c.deployment.UID) {
 				all += len(c.machinesOf(s.UID)) + len(c.reserved[s.UID])
 			}
-			require.LessOrEqual(t, all, ceiling, "P8: machines, with those being deleted: %s", c)
+			require.LessOrEqual(t, all, ceiling, "P8: more machines, with those being deleted, than R + S: %s", c)
 		}
 		c.observe = func(_ *deployment.Observation, p deployment.Plan) {
 			if !p.At.IsZero() {
 				require.NotEmpty(t, p.Why.String())
 			}
 		}
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
+		require.GreaterOrEqual(t, c.converge(), 0, "P3: never converges: %s", c)
 		requireComplete(t, c.world)
 	})
 }
 
-// TestStrategyNotSet: a strategy that is not set is a quarter more and a quarter less. One that says
-// only its kind has neither, which is taken as one machine less, with a warning.
+// TestStrategyNotSet: the zero strategy means 25% surge and 25% unavailable. A strategy with only a kind has neither,
+// which counts as one unavailable machine, with a warning.
 func TestStrategyNotSet(t *testing.T) {
 	kind := deployment.Strategy{Kind: deployment.RollingUpdate}
 	more := deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 2}}
@@ -447,12 +444,12 @@ func TestStrategyNotSet(t *testing.T) {
 	} {
 		require.Equal(t, c.want, c.strategy.Bounds(c.replicas), "%+v of %d", c.strategy, c.replicas)
 		if c.replicas < 0 {
-			continue // invalid, and nothing else is said of it
+			continue // it is invalid, so there is no warning about the strategy
 		}
 		o := settledObservation(t, int(c.replicas))
 		o.Deployment.Spec.Strategy = c.strategy
 		plan := decide(t, o, begin)
-		if plan.Write != nil { // the bounds are in a condition
+		if plan.Write != nil { // a condition has the bounds
 			o.Deployment.Status = statusOf(t, plan)
 			plan = decide(t, o, begin)
 		}
@@ -464,16 +461,16 @@ func TestStrategyNotSet(t *testing.T) {
 	}
 }
 
-// spoilt gives node templates a label that no API server accepts.
-func spoilt(spec *deployment.Spec) {
+// invalidTemplate gives the node template a label that no API server accepts.
+func invalidTemplate(spec *deployment.Spec) {
 	spec.Template.Spec.NodeTemplate.Labels = map[string]string{"spoilt": strings.Repeat("x", 70)}
 }
 
-func mended(spec *deployment.Spec) { spec.Template.Spec.NodeTemplate.Labels = nil }
+func validTemplate(spec *deployment.Spec) { spec.Template.Spec.NodeTemplate.Labels = nil }
 
-// TestInvalidEntriesAreTakenBackFromAllSets: a node template that no API server accepts is pushed amid a
-// rollout, and taken back when the set that got it is an old one. A machine of that set that has no VM yet
-// waits for a valid template: the set gets one, with any strategy, paused or not.
+// TestInvalidEntriesAreTakenBackFromAllSets: a set gets a node template that no API server accepts, and becomes an old
+// set before that is corrected. Its machines that have no VM yet wait for a valid template. So the set gets the
+// corrected one, with any strategy, paused or not.
 func TestInvalidEntriesAreTakenBackFromAllSets(t *testing.T) {
 	for _, kind := range []deployment.StrategyKind{deployment.InPlaceUpdate, deployment.RollingUpdate, deployment.Recreate} {
 		for _, paused := range []bool{false, true} {
@@ -483,16 +480,16 @@ func TestInvalidEntriesAreTakenBackFromAllSets(t *testing.T) {
 				s := settled(t, d)
 				s.edit(class("large"))
 				s.decide()
-				s.edit(spoilt)
-				s.follow(1)
+				s.edit(invalidTemplate)
+				s.runRounds(1)
 				require.NotNil(t, s.sets[1].Spec.Template.InvalidEntry())
 				s.edit(class("small"))
-				s.follow(1)
+				s.runRounds(1)
 				for _, set := range s.sets {
 					require.NotNil(t, set.Spec.Template.InvalidEntry(), "%s", set.Name)
 				}
 				s.edit(func(spec *deployment.Spec) { spec.Paused = paused })
-				s.edit(mended)
+				s.edit(validTemplate)
 				s.pass(time.Minute)
 				s.decide()
 				for _, set := range s.sets {
@@ -503,56 +500,53 @@ func TestInvalidEntriesAreTakenBackFromAllSets(t *testing.T) {
 	}
 }
 
-// waitsFor are the reasons that name what a pass which ordered nothing waits for.
+// waitsFor are the reasons of a wait before the rollout is done.
 var waitsFor = map[rollout.Reason]bool{
 	rollout.ReasonFloor: true, rollout.ReasonRemoval: true, rollout.ReasonNewUnavailable: true,
 	rollout.ReasonOldPresent: true, rollout.ReasonUpdating: true, rollout.ReasonUnselected: true, rollout.ReasonUnfit: true, rollout.ReasonPaused: true,
 	rollout.ReasonUnseen: true, rollout.ReasonStopped: true,
 }
 
-// TestP7UnderFaults: every order obeys the rules of chaos.check, in every interleaving, with stale
-// reads, crashes, refusals and people who meddle: P7 and P9 for sizes, P10 for owners, P12 for new
-// sets, P25 while being deleted.
+// TestP7UnderFaults: each order keeps the rules of chaos.check in any order of events, with stale reads, crashes,
+// refusals and users who change objects: P7 and P9 for sizes, P10 for owners, P12 for new sets, P25 during a deletion.
 // Invariants: P6 P7 P10
 func TestP7UnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
-			c.move()
+			c.randomStep()
 		}
 	})
 }
 
-// TestP7EndToEnd: without failures and without a change of R or the bounds, the fleet itself never
-// leaves the bounds in any order of events, not even for a moment: every machine a set deletes was
-// spare.
+// TestP7EndToEnd: without failures, and while R and the bounds stay the same, the fleet itself never leaves the bounds
+// in any order of events, not even for a moment.
 // Invariants: P7
 func TestP7EndToEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
-		require.GreaterOrEqual(t, c.rest(), 0)
-		c.hire()
+		require.GreaterOrEqual(t, c.converge(), 0)
+		c.startShell()
 		spec := &c.deployment.Spec
 		ceiling, floor := limitsOf(spec)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
-			c.move()
+			c.randomStep()
 			total, usable, now := c.sums()
-			require.LessOrEqual(t, total, ceiling, "P7: machines in all: %s", c)
-			require.GreaterOrEqual(t, now, floor, "P7: machines available: %s", c)
-			require.GreaterOrEqual(t, usable, floor, "P7: machines available once the sets have followed: %s", c)
+			require.LessOrEqual(t, total, ceiling, "P7: more machines than R + S: %s", c)
+			require.GreaterOrEqual(t, now, floor, "P7: fewer machines available than R - U: %s", c)
+			require.GreaterOrEqual(t, usable, floor, "P7: fewer machines available than R - U once the sets have their sizes: %s", c)
 		}
 	})
 }
 
-// TestP3Converges: once faults stop, the fleet comes to the wanted template
-// and size in a bounded number of decisions, and every pass that ends without
-// an order says that it is done or names what it waits for.
+// TestP3Converges: once faults stop, the fleet gets the wanted template and size in a bounded number of decisions. Each
+// pass that ends without an order says that the rollout is done, or what it waits for.
 // Invariants: P3 P21
 func TestP3Converges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			c.move()
+			c.randomStep()
 		}
 		c.observe = func(o *deployment.Observation, p deployment.Plan) {
 			if p.At.IsZero() {
@@ -560,22 +554,22 @@ func TestP3Converges(t *testing.T) {
 			}
 			switch {
 			case p.Why.Reason == deployment.ReasonThrottled, deployment.RolloutOf(p.Why).Reason == rollout.ReasonDone:
-				total, usable := outlook(o, c.now)
-				require.Equal(t, int(o.Deployment.Spec.Replicas), total, "P3: done, it says: %s", c)
-				require.Equal(t, total, usable, "P3: done, it says: %s", c)
+				total, usable := totals(o, c.now)
+				require.Equal(t, int(o.Deployment.Spec.Replicas), total, "P3: reported as done, but with another number of machines: %s", c)
+				require.Equal(t, total, usable, "P3: reported as done, but some are not available: %s", c)
 			case p.Why.Reason == deployment.ReasonBatched:
-				require.False(t, p.At.After(c.now.Add(c.patience)), "P21: orders gather for longer than they may")
+				require.False(t, p.At.After(c.now.Add(c.gather)), "P21: orders gather for longer than they may")
 			case p.Why.Reason == deployment.ReasonSeen, p.Why.Reason == deployment.ReasonNameFree:
 			case o.Deployment.Spec.Paused: // a user continues a rollout that has stopped
 			case !waitsFor[deployment.RolloutOf(p.Why).Reason]:
 				t.Fatalf("P3: waiting for nothing: %s", p.Why)
 			}
-			require.False(t, p.At.Before(c.now), "P21: waiting for the past")
+			require.False(t, p.At.Before(c.now), "P21: waiting until a time in the past")
 			require.False(t, p.At.After(c.now.Add(c.shell.p.Resync)), "P21: waiting for longer than Resync")
 		}
-		decisions := c.rest()
+		decisions := c.converge()
 		require.GreaterOrEqual(t, decisions, 0, "P3: never converges: %s", c)
-		// Each machine is replaced in a decision or two, of at most 6 steps.
+		// Each machine takes one or two passes, of at most 6 decisions.
 		require.LessOrEqual(t, decisions, 12*(len(c.sets)+9+4))
 		requireComplete(t, c.world)
 	})
@@ -604,16 +598,15 @@ func requireComplete(t require.TestingT, w *world) {
 	require.Equal(t, d.Generation, d.Status.ObservedGeneration)
 }
 
-// TestP28SettledIsQuiet: while the deployment is settled and unchanged, nothing is written, ordered
-// or read live, now and after every resync.
+// TestP28SettledIsQuiet: while the deployment is settled and unchanged, nothing is written, ordered or read live.
 // Invariants: P28
 func TestP28SettledIsQuiet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
-			c.move()
+			c.randomStep()
 		}
-		require.GreaterOrEqual(t, c.rest(), 0)
+		require.GreaterOrEqual(t, c.converge(), 0)
 		c.observe = func(_ *deployment.Observation, p deployment.Plan) {
 			require.Nil(t, p.Write, "P28: %s", p.Why)
 			require.False(t, p.ReadLive, "P28: %s", p.Why)
@@ -625,30 +618,29 @@ func TestP28SettledIsQuiet(t *testing.T) {
 			plan := c.shell.pass()
 			c.now = plan.At
 		}
-		c.hire() // and after a restart
+		c.startShell() // neither after a restart
 		c.shell.age = nil
 		c.shell.pass()
 	})
 }
 
-// TestP25Deleted: a deployment that is being deleted only ever deletes, and goes when its sets are
-// gone, with any faults.
+// TestP25Deleted: a deployment that is being deleted only deletes, and is gone after its sets, whatever faults occur.
 // Invariants: P25
 func TestP25Deleted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
 		for range rapid.IntRange(1, 60).Draw(t, "steps before") {
-			c.move()
+			c.randomStep()
 		}
 		uid := c.deployment.UID
 		c.deleteDeployment()
 		for range rapid.IntRange(1, 60).Draw(t, "steps after") {
-			c.move()
+			c.randomStep()
 			if c.deployment == nil {
 				break
 			}
 		}
-		require.GreaterOrEqual(t, c.rest(), 0)
+		require.GreaterOrEqual(t, c.converge(), 0)
 		require.Nil(t, c.deployment)
 		require.Empty(t, c.setsOf(uid))
 	})
@@ -683,7 +675,7 @@ func FuzzDecide(f *testing.F) {
 			if o.Deployment == nil {
 				o.Deployment = web(3)
 			}
-			if o.Deployment.UID == "" { // no store holds one without
+			if o.Deployment.UID == "" { // no store has a deployment without one
 				o.Deployment.UID = "web-uid"
 			}
 		},

@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A new deployment of three: its set is created without machines, then it grows. Orders rest on a
-// live read, so the plan asks for one first.
+// A new deployment of three: its set is created without machines, and then gets its size. Orders need a live read, so
+// the first plan asks for one.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	web := &deployment.Deployment{Meta: object.Meta{
@@ -75,8 +75,8 @@ func pass(
 	}
 }
 
-// A new deployment of three, from caches, until it waits for the machines of its set. Only two kinds of
-// orders come up, so the shell knows no other.
+// The first pass over a new deployment of three, until it waits for the machines of its set. Only two kinds of orders
+// occur, so carryOut handles no others.
 func Example_pass() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web"}, UID: "3fa85f64"}}

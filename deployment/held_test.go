@@ -22,12 +22,12 @@ func limitsOf(spec *deployment.Spec) (ceiling, floor int) {
 	return int(spec.Replicas + b.Surge), max(0, int(spec.Replicas-b.Unavailable))
 }
 
-// checkHeld checks that a resizing does nothing that a pause or the strategy Recreate forbids.
+// checkHeld checks that a resize does nothing that a pause or the strategy Recreate forbids.
 func (c *chaos) checkHeld(order deployment.Order, pass *deployment.Deployment) {
 	raised := order.Why.Want > order.Why.Have
 	if !raised {
 		if pass.Spec.Paused && deployment.RolloutOf(order.Why).Reason == rollout.ReasonRecreate {
-			c.t.Fatalf("rolled while paused: %s", order.Why)
+			c.t.Fatalf("rolled out while paused: %s", order.Why)
 		}
 		return
 	}
@@ -39,7 +39,7 @@ func (c *chaos) checkHeld(order deployment.Order, pass *deployment.Deployment) {
 			continue
 		}
 		if len(child.Machines) > 0 || c.known(child, 0).coming > 0 {
-			c.t.Fatalf("recreated beside %d machines of %s: %s", len(child.Machines), child.Set.Name, order.Why)
+			c.t.Fatalf("new machines beside %d machines of %s: %s", len(child.Machines), child.Set.Name, order.Why)
 		}
 	}
 }
@@ -59,13 +59,13 @@ func (c *chaos) checkPrune(order deployment.Order, pass *deployment.Deployment) 
 	}
 	switch {
 	case pass.Spec.RevisionHistoryLimit == nil || kept <= int(*pass.Spec.RevisionHistoryLimit):
-		c.t.Fatalf("history of %d, and %s deleted", kept, s.Name)
+		c.t.Fatalf("%s is deleted, but there are only %d old sets", s.Name, kept)
 	case s.Spec.Replicas != 0 || machines > 0 || coming > 0:
-		c.t.Fatalf("%s deleted, which is in use", s.Name)
+		c.t.Fatalf("%s is deleted while it is in use", s.Name)
 	case s.Status.ObservedGeneration < s.Generation || s.Status.Replicas != 0:
-		c.t.Fatalf("%s deleted, which has not said yet that it is empty", s.Name)
+		c.t.Fatalf("%s is deleted before its status says that it is empty", s.Name)
 	case s.Spec.Template.Spec.Class.Name == pass.Spec.Template.Spec.Class.Name && wanted < 2:
-		c.t.Fatalf("%s deleted, which is the new set", s.Name)
+		c.t.Fatalf("%s is deleted, but it is the new set", s.Name)
 	}
 }
 
@@ -86,8 +86,8 @@ func (c *chaos) history(pass *deployment.Deployment) (kept, wanted int) {
 	return kept, wanted
 }
 
-// checkProgress checks a decision against the progress deadline: it is not reported as exceeded too
-// early, and no wait goes beyond it.
+// checkProgress checks a decision against the progress deadline: it must not be reported as exceeded too early, and no
+// wait may last longer.
 func (c *chaos) checkProgress(o *deployment.Observation, p deployment.Plan) {
 	spec, status := &o.Deployment.Spec, o.Deployment.Status
 	if write, ok := p.Write.(*deployment.UpdateStatus); ok {
@@ -108,22 +108,22 @@ func (c *chaos) checkProgress(o *deployment.Observation, p deployment.Plan) {
 	}
 }
 
-// TestPausedFollowsReplicas: after any faults, a paused fleet reaches its size, creates no set, and
-// becomes quiet (P3, P28). Its orders are within R and R + S.
+// TestPausedFollowsReplicas: after any faults, a paused fleet reaches its size, creates no set, and then needs no more
+// calls (P3, P28). In the end the sizes sum to R or more, and to R + S at most.
 // Invariants: P3
 func TestPausedFollowsReplicas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
 		for range rapid.IntRange(1, 150).Draw(t, "steps") {
-			c.move()
+			c.randomStep()
 		}
 		c.edit(func(s *deployment.Spec) { s.Paused = true })
 		c.pause = true
-		made := c.made
+		created := c.setsCreated
 		c.shell.refuse, c.shell.age = nil, nil
 		c.shell.end()
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
-		require.Equal(t, made, c.made, "a set was made while paused")
+		require.GreaterOrEqual(t, c.converge(), 0, "P3: never converges: %s", c)
+		require.Equal(t, created, c.setsCreated, "a set was created while paused")
 		ordered, live := int32(0), 0
 		for _, s := range c.setsOf(c.deployment.UID) {
 			ordered += s.Spec.Replicas
@@ -144,8 +144,8 @@ func TestPausedFollowsReplicas(t *testing.T) {
 	})
 }
 
-// TestRecreateNeverOverlaps: without failures, in any order of events, machines of two templates
-// never exist at once, not even terminating ones.
+// TestRecreateNeverOverlaps: without failures, machines of two templates never exist at the same time, not even
+// terminating ones, whatever the order of events.
 func TestRecreateNeverOverlaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -154,30 +154,30 @@ func TestRecreateNeverOverlaps(t *testing.T) {
 			if rapid.IntRange(0, 20).Draw(t, "crash") == 0 {
 				c.crash()
 			}
-			c.move()
+			c.randomStep()
 			used := map[string]bool{}
 			for _, m := range c.machines {
 				used[m.Owner.UID] = true
 			}
 			require.LessOrEqual(t, len(used), 1, "machines of several sets: %s", c)
 		}
-		require.GreaterOrEqual(t, c.rest(), 0)
+		require.GreaterOrEqual(t, c.converge(), 0)
 		requireComplete(t, c.world)
 	})
 }
 
-// TestRevisions: when all has converged, the new set alone has the highest revision, which the
-// deployment has too. No history is left beyond the limit, and no request unanswered.
+// TestRevisions: when all has converged, only the new set has the highest revision, and the deployment has it, too. No
+// old sets are left beyond the history limit, and no rollback request is left.
 func TestRevisions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
 		for range rapid.IntRange(1, 150).Draw(t, "steps") {
-			c.move()
+			c.randomStep()
 		}
-		require.GreaterOrEqual(t, c.rest(), 0)
+		require.GreaterOrEqual(t, c.converge(), 0)
 		highest, old, news := int64(0), 0, 0
 		d := c.deployment
-		require.Nil(t, d.Spec.RollbackTo, "an answer to the request is due")
+		require.Nil(t, d.Spec.RollbackTo, "the rollback request was not answered")
 		for _, s := range c.setsOf(d.UID) {
 			highest = max(highest, s.Revision)
 			if s.Revision != d.Revision && !s.Deleted() {
@@ -193,14 +193,13 @@ func TestRevisions(t *testing.T) {
 		}
 		require.Equal(t, 1, news, "sets of the deployment's revision")
 		if limit := d.Spec.RevisionHistoryLimit; limit != nil {
-			require.LessOrEqual(t, old, int(*limit), "more history than is wanted")
+			require.LessOrEqual(t, old, int(*limit), "more old sets than the history limit")
 		}
 	})
 }
 
-// TestPausedLeavesRoomForWhatIsAnnounced: the new set was to have two machines, then none; it may
-// still create them. The old set, which follows a raised size while paused, gets no room that they
-// need (P7).
+// TestPausedLeavesRoomForWhatIsAnnounced: the new set was ordered to have two machines, and then none, but may still
+// create them. When the paused deployment is scaled up, the old set must not get the room that they need (P7).
 func TestPausedLeavesRoomForWhatIsAnnounced(t *testing.T) {
 	d := stored(4)
 	d.Spec.Paused = true
@@ -217,7 +216,7 @@ func TestPausedLeavesRoomForWhatIsAnnounced(t *testing.T) {
 }
 
 func init() {
-	for name, tell := range map[string]func(*testing.T) *story{
+	for name, tell := range map[string]func(*testing.T) *scenario{
 		"paused-before-the-rollout":    pausedBefore,
 		"paused-amid-rollout":          pausedAmid,
 		"paused-from-the-beginning":    pausedFirst,
@@ -239,7 +238,7 @@ func init() {
 		"recreate-announced-machine":   recreateAnnounced,
 		"recreate-scaled-and-paused":   recreateScaled,
 	} {
-		stories[name] = tell
+		scenarios[name] = tell
 	}
 }
 
@@ -257,8 +256,8 @@ func keeping(n int32) *deployment.Deployment {
 	return d
 }
 
-// rolled makes this many rollouts converge, without writing them down.
-func (s *story) rolled(names ...string) *story {
+// rolled lets rollouts to these classes converge, one after the other, without writing them down.
+func (s *scenario) rolled(names ...string) *scenario {
 	for _, name := range names {
 		s.edit(class(name))
 		s.settle()
@@ -266,74 +265,74 @@ func (s *story) rolled(names ...string) *story {
 	return s
 }
 
-func pausedBefore(t *testing.T) *story {
+func pausedBefore(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("paused, and another class is wanted, and 5 machines")
+	s.comment("paused, and another class is wanted, and 5 machines")
 	s.edit(paused(true))
 	s.edit(class("large"))
 	s.edit(replicas(5))
 	s.decide()
-	s.follow(1)
-	s.say("resumed")
+	s.runRounds(1)
+	s.comment("resumed")
 	s.edit(paused(false))
 	s.decide()
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }
 
-func pausedAmid(t *testing.T) *story {
+func pausedAmid(t *testing.T) *scenario {
 	s := settled(t, web(4))
 	s.edit(class("large"))
 	s.decide()
-	s.follow(3)
-	s.say("paused, and 6 machines are wanted")
+	s.runRounds(3)
+	s.comment("paused, and 6 machines are wanted")
 	s.edit(paused(true))
 	s.edit(replicas(6))
 	s.decide()
-	s.follow(1)
-	s.say("and 3")
+	s.runRounds(1)
+	s.comment("and 3")
 	s.edit(replicas(3))
 	s.decide()
-	s.follow(1)
-	s.say("resumed")
+	s.runRounds(1)
+	s.comment("resumed")
 	s.edit(paused(false))
 	s.decide()
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }
 
-func pausedFirst(t *testing.T) *story {
+func pausedFirst(t *testing.T) *scenario {
 	d := web(2)
 	d.Spec.Paused = true
-	s := newStory(t, d)
+	s := newScenario(t, d)
 	s.decide()
-	s.follow(1)
-	s.say("resumed")
+	s.runRounds(1)
+	s.comment("resumed")
 	s.edit(paused(false))
 	s.decide()
 	return s
 }
 
-func revisionReturns(t *testing.T) *story {
+func revisionReturns(t *testing.T) *scenario {
 	s := settled(t, web(2)).rolled("large")
-	s.say("the first class again: its set has revision 1, and the one in use revision 2")
+	s.comment("the first class again: its set has revision 1, and the one in use revision 2")
 	s.edit(class("small"))
 	s.decide()
-	s.follow(1)
+	s.runRounds(1)
 	s.noteRevisions()
 	return s
 }
 
-func revisionRides(t *testing.T) *story {
+func revisionRides(t *testing.T) *scenario {
 	s := settled(t, web(0)).rolled("large")
-	s.say("the first class again, with another node template: one write of the set for both")
+	s.comment("the first class again, with another node template: one write of the set for both")
 	s.edit(func(spec *deployment.Spec) {
 		spec.Template.Spec.Class.Name = "small"
 		spec.Template.Spec.NodeTemplate.Labels = map[string]string{"pool": "a"}
 	})
 	s.decide()
 	s.noteRevisions()
-	s.say("the other one again, while none is wanted: nothing for the revision to go with")
+	s.comment("the other one again, while none is wanted: nothing for the revision to go with")
 	s.edit(class("large"))
 	s.pass(time.Minute)
 	s.decide()
@@ -341,8 +340,8 @@ func revisionRides(t *testing.T) *story {
 	return s
 }
 
-func revisionAdopted(t *testing.T) *story {
-	s := newStory(t, web(1))
+func revisionAdopted(t *testing.T) *scenario {
+	s := newScenario(t, web(1))
 	s.changeSet(s.orphan("web-legacy", "small", 1).Name, func(set *machineset.Set) { set.Revision = 7 })
 	s.changeSet(s.orphan("web-later", "large", 0).Name, func(set *machineset.Set) { set.Revision = 9 })
 	s.decide()
@@ -351,79 +350,79 @@ func revisionAdopted(t *testing.T) *story {
 }
 
 // noteRevisions writes down the revision of each object.
-func (s *story) noteRevisions() {
-	s.say("revision %d", s.deployment.Revision)
+func (s *scenario) noteRevisions() {
+	s.comment("revision %d", s.deployment.Revision)
 	for _, set := range s.sets {
-		s.say("revision %d: %s", set.Revision, set.Name)
+		s.comment("revision %d: %s", set.Revision, set.Name)
 	}
 }
 
-func historyLimited(t *testing.T) *story {
+func historyLimited(t *testing.T) *scenario {
 	s := settled(t, keeping(1)).rolled("large")
-	s.say("a third class: the oldest set goes when the rollout is complete")
+	s.comment("a third class: the oldest set goes when the rollout is complete")
 	s.edit(class("huge"))
 	s.decide()
-	s.follow(5)
+	s.runRounds(5)
 	return s
 }
 
-func historyInUse(t *testing.T) *story {
+func historyInUse(t *testing.T) *scenario {
 	s := settled(t, web(2))
 	s.edit(class("large"))
 	s.decide()
 	s.edit(class("huge"))
 	s.decide()
-	s.follow(2)
-	s.say("paused, and one old set is to be kept: the older one is in use, and the younger one not above the limit")
+	s.runRounds(2)
+	s.comment("paused, and one old set is to be kept: the older one is in use, and the younger one not above the limit")
 	s.edit(func(spec *deployment.Spec) { spec.Paused, spec.RevisionHistoryLimit = true, ptr(1) })
 	s.decide()
-	s.follow(1)
-	s.say("resumed: the older one goes when it is empty and the rollout complete")
+	s.runRounds(1)
+	s.comment("resumed: the older one goes when it is empty and the rollout complete")
 	s.edit(paused(false))
 	s.decide()
-	s.follow(4)
+	s.runRounds(4)
 	return s
 }
 
-func historyRefused(t *testing.T) *story {
+func historyRefused(t *testing.T) *scenario {
 	s := settled(t, web(1)).rolled("large", "huge")
-	s.say("no history is to be kept, and the store refuses the first deletion")
+	s.comment("no history is to be kept, and the store refuses the first deletion")
 	s.edit(func(spec *deployment.Spec) { spec.RevisionHistoryLimit = ptr(0) })
 	s.refuseWith(1)
 	s.decide()
-	s.say("again")
+	s.comment("again")
 	s.pass(s.shell.last.At.Sub(s.now))
 	s.decide()
-	s.follow(1)
+	s.runRounds(1)
 	return s
 }
 
-func rollbackLast(t *testing.T) *story {
+func rollbackLast(t *testing.T) *scenario {
 	s := settled(t, web(2)).rolled("large")
-	s.say("back")
+	s.comment("back")
 	s.edit(rollback(0))
 	s.decide()
-	s.follow(1)
+	s.runRounds(1)
 	s.noteRevisions()
 	return s
 }
 
-func rollbackTo(t *testing.T) *story {
+func rollbackTo(t *testing.T) *scenario {
 	s := settled(t, web(1)).rolled("large", "huge")
 	s.changeSet(s.sets[0].Name, func(set *machineset.Set) {
 		set.Annotations = map[string]string{"change-cause": "the first", "deployment.kubernetes.io/desired-replicas": "1"}
 	})
-	s.say("back to revision 1")
+	s.comment("back to revision 1")
 	s.edit(rollback(1))
 	s.decide()
-	s.say("annotations %v, labels of the template %v", s.deployment.Annotations, s.deployment.Spec.Template.Labels)
+	s.comment("annotations %v, labels of the template %v", s.deployment.Annotations, s.deployment.Spec.Template.Labels)
 	return s
 }
 
-func rollbackImpossible(t *testing.T) *story {
+func rollbackImpossible(t *testing.T) *scenario {
 	s := settled(t, web(1))
 	for _, to := range []int64{0, 5, 1} {
-		s.say("back to revision %d", to)
+		s.comment("back to revision %d", to)
 		s.edit(rollback(to))
 		s.pass(time.Minute)
 		s.decide()
@@ -431,65 +430,65 @@ func rollbackImpossible(t *testing.T) *story {
 	return s
 }
 
-func rollbackInvalid(t *testing.T) *story {
+func rollbackInvalid(t *testing.T) *scenario {
 	s := settled(t, web(1)).rolled("large")
-	s.say("the first set's template does not match the selector any more")
+	s.comment("the first set's template does not match the selector any more")
 	s.changeSet(s.sets[0].Name, func(set *machineset.Set) { set.Spec.Template.Labels = map[string]string{"app": "db"} })
 	s.edit(rollback(1))
 	s.decide()
 	return s
 }
 
-func rollbackPaused(t *testing.T) *story {
+func rollbackPaused(t *testing.T) *scenario {
 	s := settled(t, web(1)).rolled("large")
-	s.say("back to the last revision, but paused: the request waits, and history is not touched")
+	s.comment("back to the last revision, but paused: the request waits, and history is not touched")
 	s.edit(paused(true))
 	s.edit(rollback(0))
 	s.edit(func(spec *deployment.Spec) { spec.RevisionHistoryLimit = ptr(0) })
 	s.decide()
-	s.say("resumed")
+	s.comment("resumed")
 	s.edit(paused(false))
 	s.pass(time.Minute)
 	s.decide()
 	return s
 }
 
-// stuck is a rollout whose new machines do not come up.
-func stuck(t *testing.T) *story {
+// stuck returns a rollout whose new machines do not come up.
+func stuck(t *testing.T) *scenario {
 	d := web(2)
 	d.Spec.ProgressDeadline = 10 * time.Minute
 	s := settled(t, d)
-	s.say("a class is wanted whose machines take long to come up; 10 minutes are the deadline")
+	s.comment("a class is wanted whose machines take long to come up; 10 minutes are the deadline")
 	s.edit(class("slow"))
 	s.decide()
 	s.pass(time.Minute)
-	s.obeyAll()
+	s.runSetControllers()
 	s.decide()
 	return s
 }
 
-// due lets time pass until the next decision.
-func (s *story) due() {
+// advanceToNext lets time pass until the next decision is due.
+func (s *scenario) advanceToNext() {
 	s.pass(s.shell.last.At.Sub(s.now))
 	s.decide()
 }
 
-func deadlineExceeded(t *testing.T) *story {
+func deadlineExceeded(t *testing.T) *scenario {
 	s := stuck(t)
-	s.say("looking when there is reason to, and once more")
-	s.due()
-	s.due()
-	s.due()
-	s.say("the machine comes up")
-	s.liveAll()
+	s.comment("looking when there is reason to, and once more")
+	s.advanceToNext()
+	s.advanceToNext()
+	s.advanceToNext()
+	s.comment("the machine comes up")
+	s.advanceMachines()
 	s.decide()
-	s.follow(3)
+	s.runRounds(3)
 	return s
 }
 
-func deadlinePaused(t *testing.T) *story {
+func deadlinePaused(t *testing.T) *scenario {
 	s := stuck(t)
-	s.say("paused for an hour, then resumed: the clock starts again")
+	s.comment("paused for an hour, then resumed: the clock starts again")
 	for _, yes := range []bool{true, false} {
 		s.edit(paused(yes))
 		s.pass(time.Minute)
@@ -497,7 +496,7 @@ func deadlinePaused(t *testing.T) *story {
 		s.pass(time.Hour)
 		s.decide()
 	}
-	s.say("paused after the deadline: that stays, also when resumed")
+	s.comment("paused after the deadline: that stays, also when resumed")
 	for _, yes := range []bool{true, false} {
 		s.edit(paused(yes))
 		s.pass(time.Minute)
@@ -506,15 +505,15 @@ func deadlinePaused(t *testing.T) *story {
 	return s
 }
 
-func deadlineChanged(t *testing.T) *story {
+func deadlineChanged(t *testing.T) *scenario {
 	s := stuck(t)
 	s.pass(time.Hour)
 	s.decide()
-	s.say("a day is allowed now")
+	s.comment("a day is allowed now")
 	s.edit(func(spec *deployment.Spec) { spec.ProgressDeadline = 24 * time.Hour })
 	s.pass(time.Minute)
 	s.decide()
-	s.say("10 minutes again, and then another class")
+	s.comment("10 minutes again, and then another class")
 	s.edit(func(spec *deployment.Spec) { spec.ProgressDeadline = 10 * time.Minute })
 	s.pass(time.Minute)
 	s.decide()
@@ -530,54 +529,54 @@ func recreating(n int32) *deployment.Deployment {
 	return d
 }
 
-func recreate(t *testing.T) *story {
+func recreate(t *testing.T) *scenario {
 	s := settled(t, recreating(3))
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
-	s.say("two machines begin to go")
-	s.obey(s.sets[0])
-	s.obey(s.sets[0])
+	s.comment("two machines begin to go")
+	s.runSetController(s.sets[0])
+	s.runSetController(s.sets[0])
 	s.pass(time.Minute)
 	s.decide()
-	s.say("all are going, and then gone")
-	s.obeyAll()
+	s.comment("all are going, and then gone")
+	s.runSetControllers()
 	s.pass(time.Minute)
 	s.decide()
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }
 
-func recreateAnnounced(t *testing.T) *story {
-	s := newStory(t, recreating(1))
+func recreateAnnounced(t *testing.T) *scenario {
+	s := newScenario(t, recreating(1))
 	s.decide()
-	s.say("the set has announced its machine, and another class is wanted")
-	s.obey(s.sets[0])
+	s.comment("the set has announced its machine, and another class is wanted")
+	s.runSetController(s.sets[0])
 	s.edit(class("large"))
 	s.pass(time.Minute)
 	s.decide()
-	s.say("the machine is made although nobody wants it any more")
-	s.obey(s.sets[0])
+	s.comment("the machine is made although nobody wants it any more")
+	s.runSetController(s.sets[0])
 	s.pass(time.Minute)
 	s.decide()
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }
 
-func recreateScaled(t *testing.T) *story {
+func recreateScaled(t *testing.T) *scenario {
 	s := settled(t, recreating(2))
-	s.say("none is wanted, then 3 of another class")
+	s.comment("none is wanted, then 3 of another class")
 	s.edit(replicas(0))
 	s.decide()
 	s.edit(replicas(3))
 	s.edit(class("large"))
 	s.pass(time.Minute)
 	s.decide()
-	s.say("paused before the old ones are gone: all to the new set, but not yet")
+	s.comment("paused before the old ones are gone: all to the new set, but not yet")
 	s.edit(paused(true))
-	s.obeyAll()
+	s.runSetControllers()
 	s.pass(time.Minute)
 	s.decide()
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }

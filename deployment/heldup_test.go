@@ -15,8 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestHeldUp: why a fleet is not as wanted is known from what is stored about its machines, and said in
-// the condition, in Missing and to the caller.
+// TestHeldUp: what holds machines up is known from their stored status. The condition, Missing and the plan say it.
 func TestHeldUp(t *testing.T) {
 	draining := func(since time.Duration) func(*machine.Machine) {
 		return func(m *machine.Machine) {
@@ -86,18 +85,18 @@ func TestHeldUp(t *testing.T) {
 	o := settledObservation(t, 2)
 	draining(time.Minute)(o.Sets[0].Machines[0])
 	o.Deployment.Status = statusOf(t, decide(t, o, begin))
-	require.Equal(t, begin.Add(time.Minute), decide(t, o, begin).At, "it is looked at when the drain has taken long")
+	require.Equal(t, begin.Add(time.Minute), decide(t, o, begin).At, "the next decision is due when the drain has waited long enough to be reported")
 
 	o = settledObservation(t, 2)
 	failing(codes.Unavailable, 20*time.Second)(o.Sets[0].Machines[0])
 	o.Deployment.Status = statusOf(t, decide(t, o, begin))
-	require.Equal(t, begin.Add(40*time.Second), decide(t, o, begin).At, "it is looked at when a minute of retries is over")
+	require.Equal(t, begin.Add(40*time.Second), decide(t, o, begin).At, "the next decision is due when the retries have taken a minute")
 }
 
-// A deployment reports what slows its sets: the new set's condition first, then the oldest one's,
-// of those that stay. It writes once when that begins, changes or ends, and not between (P28).
+// TestSlowedConditionsAreCopied: a deployment copies the conditions that slow its sets: the new set's, or else the
+// oldest set's, leaving out sets that are being deleted. It writes them once when they begin, change or end (P28).
 // Invariants: P28
-func TestSlowedSetsAreTold(t *testing.T) {
+func TestSlowedConditionsAreCopied(t *testing.T) {
 	for _, typ := range []string{deployment.ConditionCreationSlowed, deployment.ConditionReplacementSlowed} {
 		o := settledObservation(t, 2)
 		d := o.Deployment
@@ -120,7 +119,7 @@ func TestSlowedSetsAreTold(t *testing.T) {
 			status := statusOf(t, decide(t, o, at))
 			o.Deployment = o.Deployment.Clone()
 			o.Deployment.Status = status
-			require.Nil(t, decide(t, o, at.Add(time.Minute)).Write, "told twice")
+			require.Nil(t, decide(t, o, at.Add(time.Minute)).Write, "the same condition is written again")
 			return object.FindCondition(status.Conditions, typ)
 		}
 
@@ -129,11 +128,11 @@ func TestSlowedSetsAreTold(t *testing.T) {
 		tell(older, "Older", object.True)
 		require.Equal(t, "Older", told(begin.Add(2*time.Hour)).Reason)
 		tell(o.Sets[0], "New", object.False)
-		require.Nil(t, decide(t, o, begin.Add(3*time.Hour)).Write, "false is nothing")
+		require.Nil(t, decide(t, o, begin.Add(3*time.Hour)).Write, "a condition that is false counts as none")
 		tell(o.Sets[0], "New", object.True)
 		c := told(begin.Add(3 * time.Hour))
 		require.Equal(t, "of "+o.Sets[0].Set.Name, c.Message)
-		require.Equal(t, begin.Add(time.Hour).Truncate(time.Second), c.Since, "since it has been slowed")
+		require.Equal(t, begin.Add(time.Hour).Truncate(time.Second), c.Since, "the condition began when the set was slowed")
 		for _, child := range o.Sets {
 			tell(child, "", object.False)
 		}
@@ -144,12 +143,12 @@ func TestSlowedSetsAreTold(t *testing.T) {
 		gone := o.Sets[1].Set.Clone()
 		gone.DeletedAt = begin
 		o.Sets[1].Set = gone
-		require.Nil(t, decide(t, o, begin.Add(5*time.Hour)).Write, "a set that goes has no trouble any more")
+		require.Nil(t, decide(t, o, begin.Add(5*time.Hour)).Write, "the conditions of a set that is being deleted do not count")
 	}
 }
 
-// TestFailuresSeenLate: a machine that failed counts once, however far its set has got with
-// replacing it when the deployment first looks, and also when it is gone.
+// TestFailuresSeenLate: a machine that failed counts once, even if its set is replacing it already when the deployment
+// first sees the failure. It still counts when the machine is gone.
 func TestFailuresSeenLate(t *testing.T) {
 	for name, then := range map[string]func(*machine.Machine){
 		"failed": func(*machine.Machine) {},
@@ -169,10 +168,10 @@ func TestFailuresSeenLate(t *testing.T) {
 			s.edit(class("large"))
 			s.decide()
 			s.pass(time.Minute)
-			s.obeyAll()
+			s.runSetControllers()
 			s.pass(20 * time.Minute)
 			failed := s.pending()[0].Name
-			s.enter(failed, machine.PhaseFailed)
+			s.setPhase(failed, machine.PhaseFailed)
 			s.changeMachine(failed, then)
 			count := func() int32 { return s.deployment.Status.RolloutFailures.Count }
 			for range 2 {
@@ -194,9 +193,8 @@ func TestFailuresSeenLate(t *testing.T) {
 	}
 }
 
-// TestSuccessCountsFromItsTime: a machine was updated with success and kept for inspection, and
-// another one's update failed since. When the machine is not kept any more, that is no new success:
-// the rollout does not go on.
+// TestSuccessCountsFromItsTime: a machine was updated successfully and is preserved, and another machine's update fails
+// later. When the first one is no longer preserved, that is no new success, so the rollout stays stopped.
 func TestSuccessCountsFromItsTime(t *testing.T) {
 	for ignored, since := range map[bool]time.Time{false: begin.Add(time.Minute + time.Second), true: begin} {
 		p := deployment.DefaultPolicy()
@@ -223,22 +221,22 @@ func TestSuccessCountsFromItsTime(t *testing.T) {
 		}
 		require.EqualValues(t, 0, count(time.Second))
 		require.EqualValues(t, 0, count(2*time.Minute))
-		require.Equal(t, since, d.Status.RolloutFailures.Since, "kept, and in service for its MinReady, if that counts")
+		require.Equal(t, since, d.Status.RolloutFailures.Since, "since the machine was available")
 		d.Status.RolloutFailures.Count = 1 // of a machine that failed half an hour later and is gone
 		require.EqualValues(t, 1, count(2*time.Hour))
 	}
 }
 
-// TestP46RolloutIsOnRecordBeforeItTouchesMachines: a process dies right after the first order of a rollout, and the
-// machine that the order was about fails before another one writes a status. The failure counts, also if the
-// machine is gone by then.
+// TestP46RolloutIsOnRecordBeforeItTouchesMachines: a process dies right after the first order of a rollout, and a
+// machine fails because of that order before another process writes a status. The failure counts, even if the machine
+// is gone by then.
 // Invariants: P46
 func TestP46RolloutIsOnRecordBeforeItTouchesMachines(t *testing.T) {
-	fails := map[deployment.StrategyKind]func(*story){
-		deployment.InPlaceUpdate: func(s *story) { s.liveAll(); s.liveAll() },
-		deployment.RollingUpdate: func(s *story) {
-			s.obeyAll()
-			s.enter(s.pending()[0].Name, machine.PhaseFailed)
+	fails := map[deployment.StrategyKind]func(*scenario){
+		deployment.InPlaceUpdate: func(s *scenario) { s.advanceMachines(); s.advanceMachines() },
+		deployment.RollingUpdate: func(s *scenario) {
+			s.runSetControllers()
+			s.setPhase(s.pending()[0].Name, machine.PhaseFailed)
 		},
 	}
 	for kind, fail := range fails {
@@ -249,8 +247,8 @@ func TestP46RolloutIsOnRecordBeforeItTouchesMachines(t *testing.T) {
 			}
 			d.Spec.Strategy.Kind, d.Spec.Strategy.StopAfter.Value = kind, 1
 			s := settled(t, d)
-			for again := range 2 { // with a set that is made for it, and with one that has been the new set before
-				s.doom(s.running(0), fateFails)
+			for again := range 2 { // with a set that is created for the rollout, and with one that was the new set before
+				s.setFate(s.running(0), fateFails)
 				s.edit(class("large"))
 				ordered := false
 				s.shell.issue = func(kind string, _ deployment.Order, _ *deployment.Deployment) { ordered = ordered || kind == "scale" }
@@ -276,10 +274,9 @@ func TestP46RolloutIsOnRecordBeforeItTouchesMachines(t *testing.T) {
 	}
 }
 
-// TestP58TextsAreOfTheirMoment: no text of a condition is carried over from an earlier status, from any
-// state and after any condition.
+// TestP58ConditionTextsAreCurrent: no message of a condition is kept from an earlier status, from any state.
 // Invariants: P58
-func TestP58TextsAreOfTheirMoment(t *testing.T) {
+func TestP58ConditionTextsAreCurrent(t *testing.T) {
 	const old = "as it was"
 	rapid.Check(t, func(rt *rapid.T) {
 		o := drawLive(rt)
@@ -305,7 +302,7 @@ func TestP58TextsAreOfTheirMoment(t *testing.T) {
 		o.Deployment.Status.ObservedGeneration = o.Deployment.Generation
 		o.Deployment.Revision = rapid.SampledFrom([]int64{0, 1, 2, 3, 4, 5}).Draw(rt, "revision")
 		plan := decide(rt, o, begin)
-		if update, ok := plan.Write.(*deployment.UpdateStatus); ok && plan.Why.Reason != deployment.ReasonCount { // that one tells nothing
+		if update, ok := plan.Write.(*deployment.UpdateStatus); ok && plan.Why.Reason != deployment.ReasonCount { // that one changes no condition
 			for _, c := range update.Status.Conditions {
 				require.NotEqual(rt, old, c.Message, c.Type)
 			}

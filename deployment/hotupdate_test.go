@@ -15,16 +15,16 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// warm lets VMs be updated from one of these classes to another: small, small-b and small-c differ
-// only in what can be updated, and so do large and large-b.
-func (w *world) warm() {
+// enableVMUpdates makes VMs updatable: small, small-b and small-c differ only in what can be updated, and so do large
+// and large-b.
+func (w *world) enableVMUpdates() {
 	w.hot = map[string]machine.VMSpec{}
 	for _, name := range []string{"small", "small-b", "small-c", "large", "large-b"} {
 		w.hot[name] = machine.VMSpec{Declared: "tags", Fixed: name[:5], Updatable: name}
 	}
 }
 
-// hotUpdate returns what a shell finds out from the classes.
+// hotUpdate returns the HotUpdate that a caller would read from the classes.
 func (w *world) hotUpdate(o *deployment.Observation) *deployment.HotUpdate {
 	to := o.Deployment.Spec.Template.Spec.Class.Name
 	if w.hot == nil || w.hot[to] == (machine.VMSpec{}) {
@@ -40,8 +40,8 @@ func (w *world) hotUpdate(o *deployment.Observation) *deployment.HotUpdate {
 	return hot
 }
 
-// updateVM gives one machine whose class is outdated the class of its set, or one whose VM is
-// outdated the spec of its class. False: there is none.
+// updateVM gives one machine with an outdated class the class of its set, or one with an outdated VM the spec of its
+// class. False: there is none.
 func (w *world) updateVM() bool {
 	for _, set := range w.sets {
 		want := set.Spec.Template.Spec.Class.Name
@@ -60,7 +60,7 @@ func (w *world) updateVM() bool {
 	return false
 }
 
-var hotStories = map[string]func(*testing.T) *story{
+var hotStories = map[string]func(*testing.T) *scenario{
 	"class-exchanged":              classExchanged,
 	"class-exchanged-amid-rollout": classExchangedAmid,
 	"class-exchanged-when-resumed": classExchangedPaused,
@@ -69,101 +69,101 @@ var hotStories = map[string]func(*testing.T) *story{
 	"class-updates-fail":           classUpdatesFail,
 }
 
-// warmed is a settled deployment of three whose VMs can be updated.
-func warmed(t *testing.T) *story {
-	s := newStory(t, web(3))
-	s.warm()
+// settledWithVMUpdates returns a settled deployment of three whose VMs can be updated.
+func settledWithVMUpdates(t *testing.T) *scenario {
+	s := newScenario(t, web(3))
+	s.enableVMUpdates()
 	s.settle()
 	return s
 }
 
-func (s *story) vms(n int) {
+func (s *scenario) vms(n int) {
 	for range n {
 		s.updateVM()
 	}
 }
 
-func classExchanged(t *testing.T) *story {
-	s := warmed(t)
-	s.say("the template names class small-b, with other tags")
+func classExchanged(t *testing.T) *scenario {
+	s := settledWithVMUpdates(t)
+	s.comment("the template names class small-b, with other tags")
 	s.edit(class("small-b"))
 	s.decide()
-	s.say("the set hands the class to its machines, and one VM is updated")
+	s.comment("the set hands the class to its machines, and one VM is updated")
 	s.pass(time.Minute)
 	s.vms(4)
 	s.decide()
-	s.say("the others are")
+	s.comment("the others are")
 	s.pass(time.Minute)
 	s.vms(10)
 	s.decide()
-	require.Equal(t, 1, s.made)
+	require.Equal(t, 1, s.setsCreated)
 	return s
 }
 
-func classExchangedAmid(t *testing.T) *story {
-	s := warmed(t)
-	s.say("the template names class large")
+func classExchangedAmid(t *testing.T) *scenario {
+	s := settledWithVMUpdates(t)
+	s.comment("the template names class large")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(1)
-	s.say("amid the rollout it names large-b: the new set gets that, and the rollout goes on")
+	s.runRounds(1)
+	s.comment("amid the rollout it names large-b: the new set gets that, and the rollout goes on")
 	s.edit(class("large-b"))
 	s.decide()
 	s.vms(10)
-	s.follow(2)
-	require.Equal(t, 2, s.made)
+	s.runRounds(2)
+	require.Equal(t, 2, s.setsCreated)
 	return s
 }
 
-func classExchangedPaused(t *testing.T) *story {
-	s := warmed(t)
-	s.say("paused, and the template names class small-b")
+func classExchangedPaused(t *testing.T) *scenario {
+	s := settledWithVMUpdates(t)
+	s.comment("paused, and the template names class small-b")
 	s.edit(func(spec *deployment.Spec) { spec.Paused, spec.Template.Spec.Class.Name = true, "small-b" })
 	s.decide()
-	s.say("resumed")
+	s.comment("resumed")
 	s.pass(time.Minute)
 	s.edit(func(spec *deployment.Spec) { spec.Paused = false })
 	s.decide()
 	return s
 }
 
-func classNotExchanged(t *testing.T) *story {
-	s := warmed(t)
-	s.say("the class of one machine was changed in its size after it was made")
+func classNotExchanged(t *testing.T) *scenario {
+	s := settledWithVMUpdates(t)
+	s.comment("the class of one machine was changed in its size after it was made")
 	s.changeMachine(s.running(1), func(m *machine.Machine) { m.Status.VMSpec.Fixed = "tiny" })
 	s.decide()
-	s.say("the template names class small-b: that machine can't be brought there, so all are replaced")
+	s.comment("the template names class small-b: that machine can't be brought there, so all are replaced")
 	s.pass(time.Minute)
 	s.edit(class("small-b"))
 	s.decide()
-	s.follow(1)
+	s.runRounds(1)
 	return s
 }
 
-func classReturned(t *testing.T) *story {
-	s := warmed(t)
+func classReturned(t *testing.T) *scenario {
+	s := settledWithVMUpdates(t)
 	s.edit(class("small-b"))
 	s.shell.pass()
 	s.vms(10)
 	s.settle()
-	s.say("back to class small")
+	s.comment("back to class small")
 	s.edit(class("small"))
 	s.decide()
 	s.vms(10)
 	s.settle()
-	s.say("a rollback to revision 1 finds that its template is in no set any more")
+	s.comment("a rollback to revision 1 finds that its template is in no set any more")
 	s.edit(func(spec *deployment.Spec) { spec.RollbackTo = &deployment.Rollback{Revision: 1} })
 	s.decide()
-	require.Equal(t, 1, s.made)
+	require.Equal(t, 1, s.setsCreated)
 	return s
 }
 
-func classUpdatesFail(t *testing.T) *story {
-	s := warmed(t)
+func classUpdatesFail(t *testing.T) *scenario {
+	s := settledWithVMUpdates(t)
 	s.edit(class("small-b"))
 	s.shell.pass()
 	s.vms(3)
-	s.say("the machines have class small-b, and the first update fails")
+	s.comment("the machines have class small-b, and the first update fails")
 	s.pass(time.Minute)
 	s.changeMachine(s.running(2), func(m *machine.Machine) {
 		m.Status.LastOperation = machine.Operation{
@@ -172,7 +172,7 @@ func classUpdatesFail(t *testing.T) *story {
 		}
 	})
 	s.decide()
-	s.say("paused")
+	s.comment("paused")
 	s.pass(time.Minute)
 	s.edit(func(spec *deployment.Spec) { spec.Paused = true })
 	s.decide()
@@ -181,46 +181,46 @@ func classUpdatesFail(t *testing.T) *story {
 
 func init() {
 	for name, tell := range hotStories {
-		stories[name] = tell
+		scenarios[name] = tell
 	}
 }
 
-// TestP4NoRolloutForWhatCanBeUpdated: templates that differ only in updatable fields replace no
-// machine, even with stale reads, refusals and kills: no set is created and no machine goes. All
-// machines end with the class wanted last. A change to a class that differs more replaces each.
+// TestP4NoRolloutForWhatCanBeUpdated: while templates differ only in updatable fields, no set is created and no machine
+// is replaced, even with stale reads, refusals and crashes. In the end all machines have the class that is wanted last.
+// A change to a class with other differences replaces all machines.
 // Invariants: P4
 func TestP4NoRolloutForWhatCanBeUpdated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(web(rapid.Int32Range(1, 4).Draw(t, "replicas")))
-		w.warm()
+		w.enableVMUpdates()
 		w.deployment.Spec.Strategy = drawStrategy(t)
 		shell := newShell(t, w)
-		w.calmDown(shell)
+		w.convergeWith(shell)
 		before := slices.Clone(w.machines)
-		hire := func() {
+		startShell := func() {
 			shell = newShell(t, w)
 			shell.age = func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "age") }
 			shell.refuse = func() bool { return rapid.IntRange(0, 9).Draw(t, "refused") == 0 }
 		}
-		hire()
+		startShell()
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "event") {
 			case 0:
 				w.edit(class(rapid.SampledFrom([]string{"small", "small-b", "small-c"}).Draw(t, "class")))
 			case 1:
-				hire()
+				startShell()
 			case 2:
 				w.updateVM()
 			case 3:
-				w.obeyAll()
+				w.runSetControllers()
 			case 4:
 				w.now = w.now.Add(10 * time.Second)
 			default:
 				shell.step()
 			}
-			require.Equal(t, 1, w.made, "a set was made for what can be updated")
+			require.Equal(t, 1, w.setsCreated, "a set was created although the VMs can be updated")
 		}
-		w.calmDown(newShell(t, w))
+		w.convergeWith(newShell(t, w))
 		for _, m := range before {
 			i := slices.IndexFunc(w.machines, func(n *machine.Machine) bool { return n.UID == m.UID && !n.Deleted() })
 			require.GreaterOrEqual(t, i, 0, "machine %s was replaced", m.Name)
@@ -232,28 +232,29 @@ func TestP4NoRolloutForWhatCanBeUpdated(t *testing.T) {
 			return
 		}
 		w.edit(class("large"))
-		w.calmDown(newShell(t, w))
-		require.Equal(t, 2, w.made, "no set was made for what can't be updated")
+		w.convergeWith(newShell(t, w))
+		require.Equal(t, 2, w.setsCreated, "no set was created although the VMs can't be updated")
 		for _, m := range before {
 			require.False(t, slices.ContainsFunc(w.machines, func(n *machine.Machine) bool { return n.UID == m.UID && !n.Deleted() }))
 		}
 	})
 }
 
-// calmDown lets everything converge.
-func (w *world) calmDown(shell *shell) {
+// convergeWith lets everything converge.
+func (w *world) convergeWith(shell *shell) {
 	for range 30 {
 		w.now = w.now.Add(time.Minute)
 		shell.pass()
-		w.obeyAll()
-		w.liveAll()
+		w.runSetControllers()
+		w.advanceMachines()
 		for w.updateVM() {
 		}
 	}
 }
 
-// reachable is a slow oracle: the set of the highest revision, the youngest of several, if all but
-// its class is as wanted and each VM is known to be near.
+// reachable returns the set that may get the template's class, by a slow and simple computation: the set with the
+// highest revision, the youngest of several, if only its class differs from the template and each of its VMs can be
+// updated. Nil: there is none.
 func reachable(o *deployment.Observation) *machineset.Set {
 	var last *deployment.Children
 	for i := range o.Sets {
@@ -265,7 +266,7 @@ func reachable(o *deployment.Observation) *machineset.Set {
 		return nil
 	}
 	for _, m := range last.Machines {
-		if !m.Deleted() && !near(m, last.Set, &o.HotUpdate.Spec) {
+		if !m.Deleted() && !vmUpdatable(m, last.Set, &o.HotUpdate.Spec) {
 			return nil
 		}
 	}
@@ -291,8 +292,8 @@ func madeLater(a, b *machineset.Set) bool {
 	return a.Name > b.Name
 }
 
-// near reports whether a machine's VM can be updated to a spec, or will be made from one that can.
-func near(m *machine.Machine, of *machineset.Set, want *machine.VMSpec) bool {
+// vmUpdatable reports whether a machine's VM can be updated to a spec, or will be created from a class that can.
+func vmUpdatable(m *machine.Machine, of *machineset.Set, want *machine.VMSpec) bool {
 	have := m.Status.VMSpec
 	if have == (machine.VMSpec{}) {
 		return m.Spec.ProviderID == "" && m.Spec.Class.Name == of.Spec.Template.Spec.Class.Name
@@ -310,7 +311,7 @@ func TestP4ClassesAreExchangedIfTheyCanBe(t *testing.T) {
 		o.Frozen = rapid.IntRange(0, 5).Draw(t, "frozen") == 0
 		if rapid.IntRange(0, 5).Draw(t, "hot") > 0 {
 			about := o.Deployment.Spec.Template.Spec.Class
-			if rapid.IntRange(0, 9).Draw(t, "about another class") == 0 { // the template was rolled back since
+			if rapid.IntRange(0, 9).Draw(t, "about another class") == 0 { // as if the template was rolled back since it was read
 				about.Name += "-before"
 			}
 			o.HotUpdate = &deployment.HotUpdate{Class: about, Spec: spec, From: rapid.SliceOfN(rapid.SampledFrom([]string{"large", "huge"}), 0, 2).Draw(t, "from")}
@@ -334,7 +335,7 @@ func TestP4ClassesAreExchangedIfTheyCanBe(t *testing.T) {
 		m.Spec.Class.Name, m.Spec.ProviderID, m.Status.VMSpec = "large", "p://1", spec
 	}
 	o.HotUpdate = &deployment.HotUpdate{Class: o.Deployment.Spec.Template.Spec.Class, Spec: spec, From: []string{"large"}}
-	require.Equal(t, 1, exchanges(t, o), "no draw may come to an exchange")
+	require.Equal(t, 1, exchanges(t, o), "the draws above must be able to lead to an exchange")
 }
 
 // exchanges follows decisions up to the first write or wait, and returns how often the class of a set
@@ -361,7 +362,7 @@ func exchanges(t require.TestingT, o *deployment.Observation) (exchanged int) {
 			require.Equal(t, before.Spec.Replicas, order.Set.Spec.Replicas)
 			require.Greater(t, order.Set.Revision, before.Revision)
 		}
-		require.False(t, group != "" && len(plan.Create) > 0, "a set is made instead of an exchange")
+		require.False(t, group != "" && len(plan.Create) > 0, "a set is created instead of an exchange")
 		follow(t, o, plan)
 		group = exchangeable(o) // a machine may have moved to another set
 		plan = decide(t, o, begin)
@@ -370,41 +371,40 @@ func exchanges(t require.TestingT, o *deployment.Observation) (exchanged int) {
 	return exchanged
 }
 
-// TestFormerClassesAreBounded: of many classes the last ones stay, and those that a machine still
-// names.
-func TestFormerClassesAreBounded(t *testing.T) {
+// TestPreviousClassesAreBounded: of many previous classes a set keeps the last ones, and those that a machine still has.
+func TestPreviousClassesAreBounded(t *testing.T) {
 	w := newWorld(web(2))
 	w.hot = map[string]machine.VMSpec{"small": {Declared: "tags", Fixed: "f", Updatable: "small"}}
 	shell := newShell(t, w)
-	w.calmDown(shell)
+	w.convergeWith(shell)
 	for i := range 30 {
 		name := fmt.Sprint("small-", i)
 		w.hot[name] = machine.VMSpec{Declared: "tags", Fixed: "f", Updatable: name}
 		w.edit(class(name))
 		w.now = w.now.Add(time.Minute)
 		shell.pass()
-		w.obeyAll()
+		w.runSetControllers()
 	}
 	previous := w.sets[0].Instructions.PreviousClasses
 	require.Len(t, previous, 11)
-	require.Equal(t, "small", previous[0], "two machines name it")
+	require.Equal(t, "small", previous[0], "two machines have it")
 	require.Equal(t, "small-28", previous[10])
 	w.edit(class("small-25"))
 	shell.pass()
 	require.NotContains(t, w.sets[0].Instructions.PreviousClasses, "small-25")
-	require.Equal(t, 1, w.made)
+	require.Equal(t, 1, w.setsCreated)
 }
 
-// TestReturnToATemplateOfAnOldSet: an old set with exactly this template makes no difference if VMs
-// can be updated.
+// TestReturnToATemplateOfAnOldSet: if VMs can be updated, the newest set gets the class, even if an old set has exactly
+// this template.
 func TestReturnToATemplateOfAnOldSet(t *testing.T) {
 	w := newWorld(web(2))
 	shell := newShell(t, w)
-	w.calmDown(shell)
+	w.convergeWith(shell)
 	w.edit(class("small-b"))
-	w.calmDown(shell)
-	require.Equal(t, 2, w.made, "VMs can't be updated yet")
-	w.warm()
+	w.convergeWith(shell)
+	require.Equal(t, 2, w.setsCreated, "VMs can't be updated yet")
+	w.enableVMUpdates()
 	for w.updateVM() {
 	}
 	before := slices.Clone(w.machines)
@@ -412,16 +412,16 @@ func TestReturnToATemplateOfAnOldSet(t *testing.T) {
 		w.changeMachine(m.Name, func(m *machine.Machine) { m.Spec.ProviderID = "p://" + m.Name })
 	}
 	w.edit(class("small"))
-	w.calmDown(shell)
-	require.Equal(t, 2, w.made)
+	w.convergeWith(shell)
+	require.Equal(t, 2, w.setsCreated)
 	for _, m := range before {
 		require.True(t, slices.ContainsFunc(w.machines, func(n *machine.Machine) bool { return n.UID == m.UID && !n.Deleted() }))
 	}
 	require.EqualValues(t, 2, w.deployment.Status.Updated)
 }
 
-// TestUnknownVMsAreReplaced: an unknown VM does not count as near, nor does one that is about to be
-// created from a class that the set did not name.
+// TestUnknownVMsAreReplaced: a VM whose spec is not known can't be updated, nor can one that is about to be created from
+// a class other than the set's.
 func TestUnknownVMsAreReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		id, class string
@@ -432,24 +432,24 @@ func TestUnknownVMsAreReplaced(t *testing.T) {
 		"made, nobody knows of what": {"p://1", "small", 2},
 	} {
 		w := newWorld(web(2))
-		w.warm()
+		w.enableVMUpdates()
 		shell := newShell(t, w)
-		w.calmDown(shell)
+		w.convergeWith(shell)
 		w.changeMachine(w.machines[0].Name, func(m *machine.Machine) {
 			m.Spec.ProviderID, m.Spec.Class.Name, m.Status.VMSpec = c.id, c.class, machine.VMSpec{}
 		})
 		w.edit(class("small-b"))
 		shell.pass()
-		require.Equal(t, c.made, w.made, name)
+		require.Equal(t, c.made, w.setsCreated, name)
 	}
 }
 
-// TestAnExchangeIsOneWrite: all other changes of the set go with the class.
+// TestAnExchangeIsOneWrite: the write that changes a set's class has all other pending changes of the set.
 func TestAnExchangeIsOneWrite(t *testing.T) {
 	w := newWorld(web(2))
-	w.warm()
+	w.enableVMUpdates()
 	shell := newShell(t, w)
-	w.calmDown(shell)
+	w.convergeWith(shell)
 	pushed := 0
 	shell.issue = func(kind string, order deployment.Order, _ *deployment.Deployment) {
 		require.Equal(t, "push", kind)

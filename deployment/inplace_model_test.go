@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// destination returns the set of the same owner as from that a machine is on its way to. Nil: none.
+// destination returns the set with the same owner as from that a machine is moving to. Nil: there is none.
 func (w *world) destination(from *machineset.Set, name string) *machineset.Set {
 	for _, s := range w.sets {
 		ours := s.Owner != nil && from.Owner != nil && s.OwnedBy(from.Owner.UID)
@@ -22,14 +22,14 @@ func (w *world) destination(from *machineset.Set, name string) *machineset.Set {
 	return nil
 }
 
-// elsewhere reports whether a machine of s counts in another set already.
+// elsewhere reports whether a machine of s already counts in another set.
 func (w *world) elsewhere(s *machineset.Set, name string) bool {
 	to := w.destination(s, name)
 	return to != nil && to.UID != s.UID && s.Owner != nil && !s.Deleted()
 }
 
-// size returns the size of a set, each machine counted once. A negative one is invalid: the set
-// keeps what it has.
+// size returns the size of a set, corrected so that each machine counts once. A negative size is invalid: the set keeps
+// its machines.
 func (w *world) size(s *machineset.Set) (n int) {
 	switch {
 	case s.Deleted():
@@ -46,9 +46,8 @@ func (w *world) size(s *machineset.Set) (n int) {
 	return n
 }
 
-// offset returns the correction of a set's size for each machine to count once. It covers machines
-// that count elsewhere and are still in its size, and those that were subtracted and have no
-// destination.
+// offset returns the correction of a set's size so that each machine counts once: for machines that count in another
+// set and are still in this size, and for machines that were subtracted and have no destination.
 func (w *world) offset(s *machineset.Set) (n int) {
 	if s.Deleted() || s.Owner == nil {
 		return 0
@@ -66,8 +65,8 @@ func (w *world) offset(s *machineset.Set) (n int) {
 	return n - w.twice(s)
 }
 
-// twice counts machines that are gone, and that s names as arriving although no set has given up
-// their place. They still have a place in the set that they were in.
+// twice counts machines that are gone and are included in two sizes: s names them as arriving, and the set that they
+// were in does not name them as leaving.
 func (w *world) twice(s *machineset.Set) (n int) {
 	for _, name := range s.Instructions.Handover.Arriving {
 		m := w.machine(name)
@@ -80,7 +79,7 @@ func (w *world) twice(s *machineset.Set) (n int) {
 	return n
 }
 
-// arriving returns the machines on their way to a set that it does not own yet.
+// arriving returns how many machines are moving to a set and are not owned by it yet.
 func (w *world) arriving(s *machineset.Set) (n int64) {
 	for _, name := range s.Instructions.Handover.Arriving {
 		if !slices.ContainsFunc(w.machinesOf(s.UID), func(m *machine.Machine) bool { return m.Name == name }) {
@@ -90,14 +89,13 @@ func (w *world) arriving(s *machineset.Set) (n int64) {
 	return n
 }
 
-// update lets a machine take the next step of an update in place, as its own controller and an
-// agent would. w.fates holds the outcome.
+// update lets a machine take the next step of an update in place, as its own controller and an agent would.
 func (w *world) update(m *machine.Machine) bool {
 	switch phase := m.Status.Phase; {
 	case phase == machine.PhaseRunning && m.Spec.InPlace == machine.InPlaceSelected && !m.Preserved(w.now):
-		w.enter(m.Name, machine.PhaseInPlaceUpdating)
+		w.setPhase(m.Name, machine.PhaseInPlaceUpdating)
 	case phase == machine.PhaseInPlaceUpdating && w.fates[m.Name] == fateFails:
-		w.enter(m.Name, machine.PhaseInPlaceUpdateFailed)
+		w.setPhase(m.Name, machine.PhaseInPlaceUpdateFailed)
 		w.changeMachine(m.Name, func(m *machine.Machine) {
 			m.Status.LastOperation = machine.Operation{
 				Kind: machine.OperationInPlaceUpdate, State: machine.StateFailed, Message: "no space left on device", Time: begin,
@@ -106,11 +104,11 @@ func (w *world) update(m *machine.Machine) bool {
 	case phase == machine.PhaseInPlaceUpdating && w.fates[m.Name] == fateNever:
 		return false
 	case phase == machine.PhaseInPlaceUpdating:
-		w.enter(m.Name, machine.PhaseInPlaceUpdateSuccessful)
+		w.setPhase(m.Name, machine.PhaseInPlaceUpdateSuccessful)
 	case phase == machine.PhaseInPlaceUpdateSuccessful && m.Spec.InPlace == machine.InPlaceNone:
-		w.enter(m.Name, machine.PhaseRunning)
+		w.setPhase(m.Name, machine.PhaseRunning)
 	case phase == machine.PhaseInPlaceUpdateFailed && w.fates[m.Name] != fateFails:
-		w.enter(m.Name, machine.PhaseFailed) // its health timeout is over
+		w.setPhase(m.Name, machine.PhaseFailed) // its health timeout has passed
 	default:
 		return false
 	}
@@ -122,24 +120,24 @@ type fate int
 
 const (
 	fateSucceeds fate = iota
-	fateFails         // and it stays so
-	fateNever         // no answer comes
+	fateFails         // the update fails
+	fateNever         // the update never ends
 )
 
-// doom gives a machine's update a fate.
-func (w *world) doom(name string, f fate) {
+// setFate sets the outcome of a machine's update.
+func (w *world) setFate(name string, f fate) {
 	if w.fates == nil {
 		w.fates = map[string]fate{}
 	}
 	w.fates[name] = f
 }
 
-// ask makes a request of a machine by hand.
-func (w *world) ask(name string, request machine.InPlaceRequest) {
+// setRequest writes a machine's request by hand.
+func (w *world) setRequest(name string, request machine.InPlaceRequest) {
 	w.changeMachine(name, func(m *machine.Machine) { m.Spec.InPlace = request })
 }
 
-// updateMachine writes under the version that the machine was read with.
+// updateMachine stores a machine, if its version is the stored one.
 func (w *world) updateMachine(m *machine.Machine) (*machine.Machine, error) {
 	i := slices.IndexFunc(w.machines, func(o *machine.Machine) bool { return o.Name == m.Name })
 	switch {
@@ -187,12 +185,12 @@ func (s *shell) machineOrder(kind string, order deployment.MachineOrder) bool {
 		s.end()
 		return true
 	}
-	s.o.Sets = regrouped(s.o.Sets, order.Machine.UID, stored)
+	s.o.Sets = withMachine(s.o.Sets, order.Machine.UID, stored)
 	return true
 }
 
-// regrouped returns sets with another machine in place of one. Nil: without it.
-func regrouped(sets []deployment.Children, uid string, stored *machine.Machine) []deployment.Children {
+// withMachine returns sets in which stored replaces the machine with this UID. Nil: the machine is removed.
+func withMachine(sets []deployment.Children, uid string, stored *machine.Machine) []deployment.Children {
 	sets = slices.Clone(sets)
 	for i := range sets {
 		c := &sets[i]
@@ -204,8 +202,8 @@ func regrouped(sets []deployment.Children, uid string, stored *machine.Machine) 
 	return sets
 }
 
-// where returns for each machine which set it is in, for a failure's message.
-func (w *world) where() (out string) {
+// ownersOfMachines returns the set of each machine, for the message of a failure.
+func (w *world) ownersOfMachines() (out string) {
 	for _, m := range w.machines {
 		owner := "nobody"
 		if m.Owner != nil {
@@ -219,31 +217,29 @@ func (w *world) where() (out string) {
 	return out
 }
 
-// userSelects lets a user select a machine by hand, if that is the user's part and nothing falls
-// below the floor by it.
+// userSelects lets a user select a machine by hand, with Manual, if availability does not fall below the floor.
 func (c *chaos) userSelects() {
 	d := c.deployment
 	if d == nil || d.Deleted() || d.Spec.Paused || d.Spec.Strategy.Orchestration != deployment.Manual {
 		return
 	}
-	if c.calm && c.shell.o != nil {
-		return // a decision of this pass does not know of it
+	if c.fixedBounds && c.shell.o != nil {
+		return // the decisions of this pass do not know of it
 	}
 	_, floor := limitsOf(&d.Spec)
-	if c.secure() <= floor-c.kept() {
+	if c.secure() <= floor-c.countPreserved() {
 		return
 	}
 	for _, m := range c.machines {
 		if m.Spec.InPlace == machine.InPlaceCandidate && m.Status.Phase == machine.PhaseRunning && !m.Deleted() && !m.Preserved(c.now) {
-			c.ask(m.Name, machine.InPlaceSelected)
+			c.setRequest(m.Name, machine.InPlaceSelected)
 			return
 		}
 	}
 }
 
-// secure returns how many machines stay available even if sets continue to delete those that they
-// chose before, which may have become available since. A user who selects machines by hand is as
-// careful as a deployment.
+// secure returns how many available machines are sure to stay: sets may be deleting machines that have become available
+// since they were chosen. A user who selects machines by hand must consider that, as a deployment does.
 func (c *chaos) secure() (n int) {
 	for _, s := range c.setsOf(c.deployment.UID) {
 		numbers := c.numbers(s)
@@ -257,22 +253,21 @@ func (c *chaos) secure() (n int) {
 	return n
 }
 
-// updatesDiffer makes some machine's next update fail, or never end, and writes invalid notes about
-// moving machines.
+// updatesDiffer makes some machine's next update fail, or never end, and writes invalid handovers.
 func (c *chaos) updatesDiffer() {
 	if len(c.machines) == 0 {
 		return
 	}
-	m := one(c.t, "doomed", c.machines)
+	m := drawOne(c.t, "doomed", c.machines)
 	switch choice := rapid.IntRange(0, 8).Draw(c.t, "fate"); {
 	case choice < 6:
-		c.doom(m.Name, fate(choice%3))
+		c.setFate(m.Name, fate(choice%3))
 	case choice == 6 && !m.Deleted():
-		c.ask(m.Name, rapid.SampledFrom([]machine.InPlaceRequest{"", machine.InPlaceCandidate, machine.InPlaceSelected}).Draw(c.t, "request"))
+		c.setRequest(m.Name, rapid.SampledFrom([]machine.InPlaceRequest{"", machine.InPlaceCandidate, machine.InPlaceSelected}).Draw(c.t, "request"))
 	case choice == 8 && len(c.sets) > 0:
-		c.noted = true
+		c.brokenHandovers = true
 		name := rapid.SampledFrom([]string{m.Name, "nobody"}).Draw(c.t, "name")
-		c.changeSet(one(c.t, "noted", c.sets).Name, func(s *machineset.Set) {
+		c.changeSet(drawOne(c.t, "noted", c.sets).Name, func(s *machineset.Set) {
 			if rapid.Bool().Draw(c.t, "arriving") {
 				s.Instructions.Handover.Arriving = append(slices.Clone(s.Instructions.Handover.Arriving), name)
 			} else {
@@ -282,13 +277,12 @@ func (c *chaos) updatesDiffer() {
 	}
 }
 
-// checkHandover checks a write about moves against P10: it does not change the sum of the sizes of
-// all sets, each machine counted once. It is checked against the store, if the write succeeds
-// there.
+// checkHandover checks P10 for a write of a handover: if it succeeds in the store, it must not change the sum of the
+// sizes of all sets, in which each machine counts once.
 func (c *chaos) checkHandover(order deployment.Order) {
 	stored := c.set(order.Set.Name)
 	if stored == nil || stored.UID != order.Set.UID || stored.Version != order.Set.Version {
-		return // it will be refused
+		return // the write will be refused
 	}
 	if c.movesGone(order) || c.movesReleased(order, stored) {
 		return
@@ -299,13 +293,12 @@ func (c *chaos) checkHandover(order deployment.Order) {
 	c.sets[slices.Index(c.sets, stored)] = order.Set
 	after := c.sizes()
 	c.sets = kept
-	if before != after && !c.noted {
-		c.t.Fatalf("P10: %s: sizes sum to %d, then to %d\n%s", order.Why, before, after, c.where())
+	if before != after && !c.brokenHandovers {
+		c.t.Fatalf("P10: %s: sizes sum to %d, then to %d\n%s", order.Why, before, after, c.ownersOfMachines())
 	}
 }
 
-// movesGone reports whether the order moves a machine that is gone since the decision: it no longer
-// counts.
+// movesGone reports whether the order moves a machine that has disappeared since the decision.
 func (c *chaos) movesGone(order deployment.Order) bool {
 	for _, child := range c.shell.o.Sets {
 		for _, seen := range child.Machines {
@@ -320,8 +313,7 @@ func (c *chaos) movesGone(order deployment.Order) bool {
 	return false
 }
 
-// movesReleased reports whether the order removes a machine of a set that was released: the machine
-// is no longer to come.
+// movesReleased reports whether the order removes a machine from a handover because the machine's set was released.
 func (c *chaos) movesReleased(order deployment.Order, stored *machineset.Set) bool {
 	return order.Why.Reason == deployment.ReasonMoveOff && slices.ContainsFunc(stored.Instructions.Handover.Arriving, func(name string) bool {
 		m := c.machine(name)
@@ -336,7 +328,7 @@ func (c *chaos) ours(m *machine.Machine) bool {
 	})
 }
 
-// setGone reports whether the machine's set has been deleted or released since the shell looked.
+// setGone reports whether the machine's set was deleted or released since the shell has read it.
 func (c *chaos) setGone(m *machine.Machine) bool {
 	for _, child := range c.shell.o.Sets {
 		if !m.OwnedBy(child.Set.UID) {
@@ -348,7 +340,7 @@ func (c *chaos) setGone(m *machine.Machine) bool {
 	return false
 }
 
-// sizes is the sum of all sizes, each machine counted once.
+// sizes returns the sum of all sizes, in which each machine counts once.
 func (c *chaos) sizes() (n int) {
 	for _, s := range c.sets {
 		if s.Owner != nil && c.deployment != nil && s.OwnedBy(c.deployment.UID) && !s.Deleted() {
@@ -358,8 +350,8 @@ func (c *chaos) sizes() (n int) {
 	return n
 }
 
-// checkOpening checks the opening of a closed set against P7: the machines that there may be then,
-// each counted once, are not more than before or than the ceiling.
+// checkOpening checks P7 for the opening of a closed set: the number of machines that there may be afterwards must not
+// exceed the ceiling, or the number before.
 func (c *chaos) checkOpening(order deployment.Order, pass *deployment.Deployment) {
 	ceiling, _ := limitsOf(&pass.Spec)
 	before, after := 0, 0
@@ -377,12 +369,12 @@ func (c *chaos) checkOpening(order deployment.Order, pass *deployment.Deployment
 		after += most
 	}
 	if after > max(before, ceiling) {
-		c.t.Fatalf("P7: %s: there may be %d machines after %d, ceiling %d\n%s", order.Why, after, before, ceiling, c.where())
+		c.t.Fatalf("P7: %s: there may be %d machines after %d, ceiling %d\n%s", order.Why, after, before, ceiling, c.ownersOfMachines())
 	}
 }
 
-// openNames counts names that a set has reserved and not settled, and that no machine has: one may
-// still be created.
+// openNames counts the names that a set has reserved and not settled and that no machine has: machines may still be
+// created under them.
 func openNames(child deployment.Children) (n int) {
 	r := child.Set.Instructions.Reservation
 	for ordinal := r.Settled + 1; ordinal <= r.Reserved; ordinal++ {
@@ -394,8 +386,7 @@ func openNames(child deployment.Children) (n int) {
 	return n
 }
 
-// checkMachine checks an order to a machine against P6 and P10, just before it is carried out, with
-// what the shell knows.
+// checkMachine checks P6 and P10 for an order about a machine, just before it is carried out, by what the shell knows.
 func (c *chaos) checkMachine(kind string, order deployment.MachineOrder) {
 	m, o := order.Machine, c.shell.o
 	spec := &o.Deployment.Spec
@@ -406,7 +397,7 @@ func (c *chaos) checkMachine(kind string, order deployment.MachineOrder) {
 		c.checkMove(m, o)
 	case m.Spec.InPlace != machine.InPlaceSelected || order.Why.Reason != deployment.ReasonSelect:
 	case spec.Paused || spec.Strategy.Kind != deployment.InPlaceUpdate || spec.Strategy.Orchestration == deployment.Manual:
-		c.t.Fatalf("selected, though nobody asked for it: %s", order.Why)
+		c.t.Fatalf("selected, although the strategy is not Automatic: %s", order.Why)
 	default:
 		_, floor := limitsOf(spec)
 		usable := 0
@@ -420,7 +411,7 @@ func (c *chaos) checkMachine(kind string, order deployment.MachineOrder) {
 	}
 }
 
-// checkMove requires that a machine goes from one set to another and that both say so.
+// checkMove requires that a machine moves from one set to another and that both sets name it.
 func (c *chaos) checkMove(m *machine.Machine, o *deployment.Observation) {
 	for _, child := range o.Sets {
 		s := child.Set
@@ -428,15 +419,15 @@ func (c *chaos) checkMove(m *machine.Machine, o *deployment.Observation) {
 		from := slices.ContainsFunc(child.Machines, func(n *machine.Machine) bool { return n.UID == m.UID })
 		switch {
 		case to && from:
-			c.t.Fatalf("P10: %s moves to where it is", m.Name)
+			c.t.Fatalf("P10: %s moves to the set that it is in", m.Name)
 		case to && (!slices.Contains(s.Instructions.Handover.Arriving, m.Name) || s.Deleted()):
-			c.t.Fatalf("P10: %s moves to %s, which does not say so", m.Name, s.Name)
+			c.t.Fatalf("P10: %s moves to %s, which does not name it as arriving", m.Name, s.Name)
 		case to && !s.Spec.Selector.Matches(m.Labels):
-			c.t.Fatalf("P10: %s would be a stray in %s", m.Name, s.Name)
+			c.t.Fatalf("P10: %s does not match the selector of %s", m.Name, s.Name)
 		case to && m.Spec.Class != s.Spec.Template.Spec.Class:
 			c.t.Fatalf("P10: %s moves to %s with class %s", m.Name, s.Name, m.Spec.Class.Name)
 		case from && !s.Deleted() && !slices.Contains(s.Instructions.Handover.Leaving, m.Name):
-			c.t.Fatalf("P10: %s moves from %s, which does not say so", m.Name, s.Name)
+			c.t.Fatalf("P10: %s moves from %s, which does not name it as leaving", m.Name, s.Name)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func init() {
-	for name, tell := range map[string]func(*testing.T) *story{
+	for name, tell := range map[string]func(*testing.T) *scenario{
 		"inplace":                        inPlaceOne,
 		"inplace-two-unavailable":        inPlaceTwo,
 		"inplace-surge":                  inPlaceSurge,
@@ -41,273 +41,273 @@ func init() {
 		"inplace-new-set-gone-amid-move": inPlaceSetGone,
 		"inplace-overdue":                inPlaceOverdue,
 	} {
-		stories[name] = tell
+		scenarios[name] = tell
 	}
 }
 
-// begun is a settled fleet that is to be updated in place, after the first decision about it.
-func begun(t *testing.T, d *deployment.Deployment) *story {
+// begun returns a settled fleet that is to be updated in place, after the first pass.
+func begun(t *testing.T, d *deployment.Deployment) *scenario {
 	s := settled(t, d)
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
 	return s
 }
 
-func inPlaceOne(t *testing.T) *story {
+func inPlaceOne(t *testing.T) *scenario {
 	s := begun(t, inPlace(3, 0, 1))
-	s.follow(10)
+	s.runRounds(10)
 	return s
 }
 
-func inPlaceTwo(t *testing.T) *story {
+func inPlaceTwo(t *testing.T) *scenario {
 	s := begun(t, inPlace(4, 0, 2))
-	s.follow(7)
+	s.runRounds(7)
 	return s
 }
 
-func inPlaceSurge(t *testing.T) *story {
+func inPlaceSurge(t *testing.T) *scenario {
 	s := begun(t, inPlace(3, 1, 0))
-	s.follow(10)
+	s.runRounds(10)
 	return s
 }
 
-func inPlaceQuarter(t *testing.T) *story {
+func inPlaceQuarter(t *testing.T) *scenario {
 	d := inPlace(8, 0, 0)
 	d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable = percent(25), percent(25)
 	s := begun(t, d)
-	s.follow(8)
+	s.runRounds(8)
 	return s
 }
 
-func inPlaceManual(t *testing.T) *story {
+func inPlaceManual(t *testing.T) *scenario {
 	d := inPlace(3, 0, 1)
 	d.Spec.Strategy.Orchestration = deployment.Manual
 	s := begun(t, d)
-	s.follow(1)
-	s.say("somebody selects two machines, more than the deployment would have")
+	s.runRounds(1)
+	s.comment("somebody selects two machines, more than the deployment would have")
 	first, second := s.running(0), s.running(1)
-	s.ask(first, machine.InPlaceSelected)
-	s.ask(second, machine.InPlaceSelected)
+	s.setRequest(first, machine.InPlaceSelected)
+	s.setRequest(second, machine.InPlaceSelected)
 	s.decide()
-	s.follow(4)
-	s.say("and the last one")
-	s.ask(s.names()[2], machine.InPlaceSelected)
-	s.follow(5)
+	s.runRounds(4)
+	s.comment("and the last one")
+	s.setRequest(s.names()[2], machine.InPlaceSelected)
+	s.runRounds(5)
 	return s
 }
 
-func inPlaceOneFails(t *testing.T) *story {
+func inPlaceOneFails(t *testing.T) *scenario {
 	s := settled(t, inPlace(4, 0, 2))
-	s.doom(s.running(0), fateFails)
-	s.say("another class is wanted; the first update will fail")
+	s.setFate(s.running(0), fateFails)
+	s.comment("another class is wanted; the first update will fail")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(9)
-	s.say("its health timeout ends: it is Failed, and a new machine takes its place")
+	s.runRounds(9)
+	s.comment("its health timeout ends: it is Failed, and a new machine takes its place")
 	for _, m := range s.machines {
 		if m.Status.Phase == machine.PhaseInPlaceUpdateFailed {
-			s.enter(m.Name, machine.PhaseFailed)
+			s.setPhase(m.Name, machine.PhaseFailed)
 		}
 	}
 	s.decide()
-	s.follow(4)
+	s.runRounds(4)
 	return s
 }
 
-func inPlaceInTheWay(t *testing.T) *story {
+func inPlaceInTheWay(t *testing.T) *scenario {
 	s := settled(t, inPlace(3, 0, 1))
-	s.doom(s.running(0), fateFails)
-	s.say("another class is wanted; the first update will fail, and only one machine may be missing")
+	s.setFate(s.running(0), fateFails)
+	s.comment("another class is wanted; the first update will fail, and only one machine may be missing")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(4)
-	s.say("its health timeout ends: it is Failed, and a new machine takes its place; the rollout is still stopped")
-	s.enter(s.names()[0], machine.PhaseFailed)
+	s.runRounds(4)
+	s.comment("its health timeout ends: it is Failed, and a new machine takes its place; the rollout is still stopped")
+	s.setPhase(s.names()[0], machine.PhaseFailed)
 	s.decide()
-	s.follow(4)
-	s.say("the deployment is paused and resumed: the rollout goes on")
+	s.runRounds(4)
+	s.comment("the deployment is paused and resumed: the rollout goes on")
 	s.edit(func(s *deployment.Spec) { s.Paused = true })
 	s.decide()
 	s.edit(func(s *deployment.Spec) { s.Paused = false })
 	s.decide()
-	s.follow(9)
+	s.runRounds(9)
 	return s
 }
 
-func inPlaceAllFail(t *testing.T) *story {
+func inPlaceAllFail(t *testing.T) *scenario {
 	s := settled(t, inPlace(2, 0, 1))
-	s.doom(s.running(0), fateFails)
-	s.doom(s.running(1), fateFails)
-	s.say("another class is wanted; no update will succeed")
+	s.setFate(s.running(0), fateFails)
+	s.setFate(s.running(1), fateFails)
+	s.comment("another class is wanted; no update will succeed")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(4)
-	s.say("the class is put back: what failed is replaced when its health timeout ends")
+	s.runRounds(4)
+	s.comment("the class is put back: what failed is replaced when its health timeout ends")
 	s.edit(class("small"))
 	s.decide()
-	s.enter(s.names()[0], machine.PhaseFailed)
-	s.follow(4)
+	s.setPhase(s.names()[0], machine.PhaseFailed)
+	s.runRounds(4)
 	return s
 }
 
-func inPlaceNever(t *testing.T) *story {
+func inPlaceNever(t *testing.T) *scenario {
 	s := settled(t, inPlace(2, 0, 1))
-	s.doom(s.running(0), fateNever)
-	s.say("another class is wanted; nothing is heard of the first update")
+	s.setFate(s.running(0), fateNever)
+	s.comment("another class is wanted; nothing is heard of the first update")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(3)
-	s.say("it comes through after all")
-	s.doom(s.names()[0], fateSucceeds)
-	s.follow(6)
+	s.runRounds(3)
+	s.comment("it comes through after all")
+	s.setFate(s.names()[0], fateSucceeds)
+	s.runRounds(6)
 	return s
 }
 
-func inPlaceLost(t *testing.T) *story {
+func inPlaceLost(t *testing.T) *scenario {
 	s := begun(t, inPlace(3, 0, 1))
-	s.follow(1)
-	s.say("a machine that waits for its turn fails")
-	s.enter(s.names()[2], machine.PhaseFailed)
+	s.runRounds(1)
+	s.comment("a machine that waits for its turn fails")
+	s.setPhase(s.names()[2], machine.PhaseFailed)
 	s.decide()
-	s.follow(8)
+	s.runRounds(8)
 	return s
 }
 
-func inPlaceScaledDown(t *testing.T) *story {
+func inPlaceScaledDown(t *testing.T) *scenario {
 	s := begun(t, inPlace(5, 0, 2))
-	s.follow(3)
-	s.say("three are enough, and two are being updated")
+	s.runRounds(3)
+	s.comment("three are enough, and two are being updated")
 	s.edit(replicas(3))
 	s.decide()
-	s.follow(6)
+	s.runRounds(6)
 	return s
 }
 
-func inPlaceScaledUp(t *testing.T) *story {
+func inPlaceScaledUp(t *testing.T) *scenario {
 	s := begun(t, inPlace(3, 0, 1))
-	s.follow(2)
-	s.say("five are wanted: new machines come")
+	s.runRounds(2)
+	s.comment("five are wanted: new machines come")
 	s.edit(replicas(5))
 	s.decide()
-	s.follow(8)
+	s.runRounds(8)
 	return s
 }
 
-func inPlaceZero(t *testing.T) *story {
+func inPlaceZero(t *testing.T) *scenario {
 	s := begun(t, inPlace(3, 0, 1))
-	s.follow(1)
-	s.say("none is wanted, while one is being updated")
+	s.runRounds(1)
+	s.comment("none is wanted, while one is being updated")
 	s.edit(replicas(0))
 	s.decide()
-	s.follow(3)
-	s.say("two are wanted: they are new")
+	s.runRounds(3)
+	s.comment("two are wanted: they are new")
 	s.edit(replicas(2))
 	s.decide()
-	s.follow(3)
+	s.runRounds(3)
 	return s
 }
 
-func inPlacePaused(t *testing.T) *story {
+func inPlacePaused(t *testing.T) *scenario {
 	s := begun(t, inPlace(3, 0, 1))
-	s.follow(1)
-	s.say("paused, while one is being updated")
+	s.runRounds(1)
+	s.comment("paused, while one is being updated")
 	s.edit(paused(true))
 	s.decide()
-	s.follow(4)
-	s.say("resumed")
+	s.runRounds(4)
+	s.comment("resumed")
 	s.edit(paused(false))
 	s.decide()
-	s.follow(8)
+	s.runRounds(8)
 	return s
 }
 
-func inPlaceRolledBack(t *testing.T) *story {
+func inPlaceRolledBack(t *testing.T) *scenario {
 	s := begun(t, inPlace(2, 0, 1))
-	s.follow(3)
-	s.say("back to the last revision, when one machine has been updated: it is updated again")
+	s.runRounds(3)
+	s.comment("back to the last revision, when one machine has been updated: it is updated again")
 	s.edit(func(spec *deployment.Spec) { spec.RollbackTo = &deployment.Rollback{} })
 	s.decide()
-	s.follow(9)
+	s.runRounds(9)
 	return s
 }
 
-func inPlaceReverted(t *testing.T) *story {
+func inPlaceReverted(t *testing.T) *scenario {
 	s := begun(t, inPlace(3, 0, 1))
-	s.say("the old class is wanted again, before any update has begun")
+	s.comment("the old class is wanted again, before any update has begun")
 	s.edit(class("small"))
 	s.decide()
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }
 
-func inPlaceRevertedAmid(t *testing.T) *story {
+func inPlaceRevertedAmid(t *testing.T) *scenario {
 	s := begun(t, inPlace(2, 0, 1))
-	s.follow(1)
-	s.say("the old class is wanted again, while one is being updated to the new one: it ends up there, and is updated back")
+	s.runRounds(1)
+	s.comment("the old class is wanted again, while one is being updated to the new one: it ends up there, and is updated back")
 	s.edit(class("small"))
 	s.decide()
-	s.follow(9)
+	s.runRounds(9)
 	return s
 }
 
-func inPlaceRecreated(t *testing.T) *story {
+func inPlaceRecreated(t *testing.T) *scenario {
 	s := begun(t, inPlace(2, 0, 1))
-	s.follow(1)
-	s.say("the old class is wanted again, by recreating: what is being updated to the new one ends up there, and is replaced")
+	s.runRounds(1)
+	s.comment("the old class is wanted again, by recreating: what is being updated to the new one ends up there, and is replaced")
 	s.edit(func(spec *deployment.Spec) {
 		class("small")(spec)
 		spec.Strategy = deployment.Strategy{Kind: deployment.Recreate}
 	})
 	s.decide()
-	s.follow(6)
+	s.runRounds(6)
 	return s
 }
 
-func inPlaceThird(t *testing.T) *story {
+func inPlaceThird(t *testing.T) *scenario {
 	s := begun(t, inPlace(2, 0, 1))
-	s.follow(1)
-	s.say("yet another class is wanted: what is being updated goes to the set it was selected for first")
+	s.runRounds(1)
+	s.comment("yet another class is wanted: what is being updated goes to the set it was selected for first")
 	s.edit(class("huge"))
 	s.decide()
-	s.follow(12)
+	s.runRounds(12)
 	return s
 }
 
-func inPlaceSwitched(t *testing.T) *story {
+func inPlaceSwitched(t *testing.T) *scenario {
 	s := begun(t, inPlace(3, 0, 1))
-	s.follow(2)
-	s.say("the rest is to be replaced")
+	s.runRounds(2)
+	s.comment("the rest is to be replaced")
 	s.edit(func(spec *deployment.Spec) {
 		spec.Strategy.Kind, spec.Strategy.MaxSurge = deployment.RollingUpdate, rollout.IntOrPercent{Value: 1}
 	})
 	s.decide()
-	s.follow(7)
+	s.runRounds(7)
 	return s
 }
 
-func inPlaceSwitchedTo(t *testing.T) *story {
+func inPlaceSwitchedTo(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("another class is wanted, by replacing machines")
+	s.comment("another class is wanted, by replacing machines")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(1)
-	s.say("the rest is to be updated in place")
+	s.runRounds(1)
+	s.comment("the rest is to be updated in place")
 	s.edit(strategy(deployment.InPlaceUpdate))
 	s.decide()
-	s.follow(8)
+	s.runRounds(8)
 	return s
 }
 
-// halfMoved is a rollout whose process has died when a machine's new set had
-// grown for it, and its old one had not shrunk yet.
-func halfMoved(t *testing.T) *story {
+// halfMoved returns a rollout whose process died when the new set had grown for a machine, and the old set had not
+// shrunk yet.
+func halfMoved(t *testing.T) *scenario {
 	s := begun(t, inPlace(2, 0, 1))
-	s.follow(1)
+	s.runRounds(1)
 	s.pass(time.Minute)
-	s.obeyAll()
-	s.liveAll()
-	s.say("the process dies when the new set names the machine, before the old one does")
+	s.runSetControllers()
+	s.advanceMachines()
+	s.comment("the process dies when the new set names the machine, before the old one does")
 	arriving := func(set *machineset.Set) bool { return len(set.Instructions.Handover.Arriving) > 0 }
 	for steps := 0; !slices.ContainsFunc(s.sets, arriving); steps++ {
 		require.Less(t, steps, mostDecisions, "no machine moves")
@@ -318,50 +318,50 @@ func halfMoved(t *testing.T) *story {
 	return s
 }
 
-func inPlaceCrash(t *testing.T) *story {
+func inPlaceCrash(t *testing.T) *scenario {
 	s := halfMoved(t)
-	s.say("the sets act, as far as they can, and a new process goes on")
-	s.obeyAll()
+	s.comment("the sets act, as far as they can, and a new process goes on")
+	s.runSetControllers()
 	s.decide()
-	s.follow(6)
+	s.runRounds(6)
 	return s
 }
 
-func inPlaceDeletedAmid(t *testing.T) *story {
+func inPlaceDeletedAmid(t *testing.T) *scenario {
 	s := halfMoved(t)
-	s.say("the machine is deleted: the new set makes another one")
+	s.comment("the machine is deleted: the new set makes another one")
 	s.deleteMachine(s.names()[0])
 	s.decide()
-	s.follow(6)
+	s.runRounds(6)
 	return s
 }
 
-func inPlaceSetGone(t *testing.T) *story {
+func inPlaceSetGone(t *testing.T) *scenario {
 	s := halfMoved(t)
-	s.say("the old set gives the machine up, and the process dies again")
+	s.comment("the old set gives the machine up, and the process dies again")
 	for steps := 0; len(s.sets[0].Instructions.Handover.Leaving) == 0; steps++ {
 		require.Less(t, steps, mostDecisions)
 		s.shell.step()
 	}
 	s.shell = newShell(t, s.world)
 	s.shell.decided = s.note
-	s.say("the new set is deleted by hand: the machine stays where it is, until there is another one")
+	s.comment("the new set is deleted by hand: the machine stays where it is, until there is another one")
 	require.NoError(t, s.deleteSet(s.sets[1].Name, s.sets[1].UID))
 	s.decide()
-	s.follow(8)
+	s.runRounds(8)
 	return s
 }
 
-func inPlaceOverdue(t *testing.T) *story {
+func inPlaceOverdue(t *testing.T) *scenario {
 	d := inPlace(2, 0, 1)
 	d.Spec.ProgressDeadline = 5 * time.Minute
 	s := settled(t, d)
-	s.doom(s.running(0), fateNever)
-	s.say("another class is wanted; nothing is heard of the first update")
+	s.setFate(s.running(0), fateNever)
+	s.comment("another class is wanted; nothing is heard of the first update")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(2)
-	s.say("the deadline, from when the update began, passes")
+	s.runRounds(2)
+	s.comment("the deadline, from when the update began, passes")
 	s.pass(5 * time.Minute)
 	s.decide()
 	return s

@@ -18,7 +18,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// inPlace is the deployment of the tests, updated in place.
+// inPlace returns a deployment with the strategy InPlaceUpdate.
 func inPlace(replicas, surge, unavailable int32) *deployment.Deployment {
 	d := web(replicas)
 	d.Spec.Strategy = deployment.Strategy{
@@ -27,16 +27,15 @@ func inPlace(replicas, surge, unavailable int32) *deployment.Deployment {
 	return d
 }
 
-// rollsInPlace has a stored deployment update machines in place, in a rollout of revision 2 that has
+// rollsInPlace changes a stored deployment so that it updates machines in place, in a rollout of revision 2 that has
 // begun.
 func rollsInPlace(d *deployment.Deployment, replicas, surge, unavailable int32) {
 	d.Spec.Strategy = inPlace(replicas, surge, unavailable).Spec.Strategy
 	d.Status.RolloutFailures.Revision = 2
 }
 
-// TestInPlaceKeepsMachines: without failures and without a surge, the machines at the end are those
-// of the beginning, in any order of events, crashes and changes of the template, and if the
-// template returns.
+// TestInPlaceKeepsMachines: without failures and without a surge, the machines at the end are those of the beginning,
+// whatever the order of events, crashes and changes of the template.
 // Invariants: P10
 func TestInPlaceKeepsMachines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,18 +43,18 @@ func TestInPlaceKeepsMachines(t *testing.T) {
 		c.edit(func(s *deployment.Spec) {
 			s.Strategy.Kind, s.Strategy.MaxSurge = deployment.InPlaceUpdate, rollout.IntOrPercent{}
 		})
-		require.GreaterOrEqual(t, c.rest(), 0)
-		c.hire()
+		require.GreaterOrEqual(t, c.converge(), 0)
+		c.startShell()
 		before := c.names()
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if rapid.IntRange(0, 20).Draw(t, "crash") == 0 {
 				c.crash()
 			}
-			c.move()
-			require.Equal(t, before, c.names(), "%s", c.where())
+			c.randomStep()
+			require.Equal(t, before, c.names(), "%s", c.ownersOfMachines())
 		}
-		require.GreaterOrEqual(t, c.rest(), 0)
-		require.Equal(t, before, c.names(), "%s", c.where())
+		require.GreaterOrEqual(t, c.converge(), 0)
+		require.Equal(t, before, c.names(), "%s", c.ownersOfMachines())
 		requireComplete(t, c.world)
 	})
 }
@@ -70,21 +69,20 @@ func (w *world) names() []string {
 	return names
 }
 
-// requireTidy requires that a rollout in place leaves nothing behind.
+// requireTidy requires that no requests, targets or handovers are left after a rollout in place.
 func requireTidy(t require.TestingT, w *world) {
 	for _, s := range w.sets {
-		require.Empty(t, s.Instructions.Handover.Arriving, "%s", w.where())
-		require.Empty(t, s.Instructions.Handover.Leaving, "%s", w.where())
+		require.Empty(t, s.Instructions.Handover.Arriving, "%s", w.ownersOfMachines())
+		require.Empty(t, s.Instructions.Handover.Leaving, "%s", w.ownersOfMachines())
 	}
 	for _, m := range w.machines {
-		require.Empty(t, m.Spec.InPlace, "%s", w.where())
+		require.Empty(t, m.Spec.InPlace, "%s", w.ownersOfMachines())
 		require.NotContains(t, m.Annotations, deployment.DefaultPolicy().Keys.InPlaceTarget)
 	}
 }
 
-// TestInPlaceInterrupted: a rollout in place is stopped after each of its steps, by a crash and by
-// users' actions, and still completes. No machine is in two sets, none is counted twice, and R is
-// kept.
+// TestInPlaceInterrupted: a rollout in place is interrupted after each of its steps, by a crash or by a user's action,
+// and still completes. No machine is in two sets, none is counted twice, and there are R machines.
 // Invariants: P3 P5 P10
 func TestInPlaceInterrupted(t *testing.T) {
 	for name, meddle := range map[string]func(*interrupted){
@@ -104,11 +102,11 @@ func TestInPlaceInterrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			longest := 0
 			for at := 0; ; at++ {
-				require.Less(t, at, mostDecisions, "the rollout takes no end")
+				require.Less(t, at, mostDecisions, "the rollout does not end")
 				i := interrupt(t, at)
 				if i.over {
 					require.Greater(t, at, 20, "a rollout has more steps than that")
-					require.Greater(t, longest, 1, "never interrupted amid a move")
+					require.Greater(t, longest, 1, "no interruption was during a move")
 					return
 				}
 				longest += i.moving
@@ -126,17 +124,17 @@ func strategy(kind deployment.StrategyKind) func(*deployment.Spec) {
 	return func(s *deployment.Spec) { s.Strategy.Kind = kind }
 }
 
-// interrupted is a rollout that was stopped.
+// interrupted is a rollout that was interrupted.
 type interrupted struct {
 	*world
 	shell  *shell
-	over   bool // it was complete before that
-	moving int  // machines on their way when it was stopped
+	over   bool // it was complete before
+	moving int  // how many machines were moving when it was interrupted
 }
 
-// interrupt stops a rollout of three machines after this many steps of the shell.
+// interrupt interrupts a rollout of three machines after at steps of the shell.
 func interrupt(t *testing.T, at int) *interrupted {
-	s := newStory(t, inPlace(3, 0, 2))
+	s := newScenario(t, inPlace(3, 0, 2))
 	s.settle()
 	s.edit(class("large"))
 	i := &interrupted{world: s.world, shell: newShell(t, s.world)}
@@ -148,8 +146,8 @@ func interrupt(t *testing.T, at int) *interrupted {
 		if n == at {
 			break
 		}
-		i.obeyAll()
-		i.liveAll()
+		i.runSetControllers()
+		i.advanceMachines()
 		i.now = i.now.Add(time.Second)
 		if i.number == before && deployment.RolloutOf(i.shell.last.Why).Reason == rollout.ReasonDone {
 			i.over = true
@@ -162,7 +160,7 @@ func interrupt(t *testing.T, at int) *interrupted {
 	return i
 }
 
-// onTheWay returns a machine that moves or, if none does, one that is being updated or else any.
+// onTheWay returns a machine that is moving or, if none is, one that is being updated, or else any machine.
 func (i *interrupted) onTheWay() string {
 	for _, set := range i.sets {
 		for _, name := range set.Instructions.Handover.Arriving {
@@ -192,23 +190,23 @@ func (i *interrupted) settleDown(t *testing.T) {
 	for quiet := 0; quiet < 3; {
 		before := i.number
 		i.shell.pass()
-		i.obeyAll()
-		i.liveAll()
+		i.runSetControllers()
+		i.advanceMachines()
 		i.now = i.now.Add(10 * time.Second)
 		ceiling, _ := limitsOf(&i.deployment.Spec)
 		total, _, _ := i.sums()
-		require.LessOrEqual(t, total, max(most, ceiling), "P7: %s\n%s", i, i.where())
+		require.LessOrEqual(t, total, max(most, ceiling), "P7: %s\n%s", i, i.ownersOfMachines())
 		if quiet++; i.number != before {
 			quiet = 0
 		}
-		require.Less(t, i.number, 5000, "never converges: %s\n%s", i, i.where())
+		require.Less(t, i.number, 5000, "never converges: %s\n%s", i, i.ownersOfMachines())
 	}
 }
 
-// TestMachineMovesWhole: a moved machine is one of its new set in every respect, and keeps what is
-// its own and what others put on it.
-func TestMachineMovesWhole(t *testing.T) {
-	s := newStory(t, inPlace(2, 0, 1))
+// TestMoveGivesWholeTemplate: a moved machine gets all fields of its new set's template. It keeps its identity, and the
+// labels and annotations that others have put on it.
+func TestMoveGivesWholeTemplate(t *testing.T) {
+	s := newScenario(t, inPlace(2, 0, 1))
 	s.edit(func(s *deployment.Spec) {
 		s.Template.Annotations = map[string]string{"plan": "small", "kept": "always", "tuned": "1"}
 	})
@@ -242,10 +240,10 @@ func TestMachineMovesWhole(t *testing.T) {
 	require.Equal(t, machine.PhaseRunning, m.Status.Phase)
 }
 
-// TestForeignLabelsThatWouldStrayGo: a label of others that the new set's selector forbids does not
-// come along, because the set would release the machine.
-func TestForeignLabelsThatWouldStrayGo(t *testing.T) {
-	s := newStory(t, inPlace(1, 0, 1))
+// TestMoveDropsLabelsThatPreventAMatch: a moved machine loses a label of others that the new set's selector forbids,
+// because the set would release the machine.
+func TestMoveDropsLabelsThatPreventAMatch(t *testing.T) {
+	s := newScenario(t, inPlace(1, 0, 1))
 	s.settle()
 	name := s.running(0)
 	s.changeMachine(name, func(m *machine.Machine) {
@@ -262,9 +260,9 @@ func TestForeignLabelsThatWouldStrayGo(t *testing.T) {
 	require.True(t, s.machine(name).OwnedBy(s.sets[1].UID))
 }
 
-// TestManyMachinesInPlace: more machines than one plan changes.
+// TestManyMachinesInPlace: there are more machines than one plan may change.
 func TestManyMachinesInPlace(t *testing.T) {
-	s := newStory(t, inPlace(250, 0, 230))
+	s := newScenario(t, inPlace(250, 0, 230))
 	s.settle()
 	names := s.names()
 	s.edit(class("large"))
@@ -274,13 +272,13 @@ func TestManyMachinesInPlace(t *testing.T) {
 	}
 	s.settle()
 	require.Equal(t, names, s.names())
-	require.Equal(t, 100, largest, "of one plan")
+	require.Equal(t, 100, largest, "the most machines in one plan")
 	requireComplete(t, s.world)
 	requireTidy(t, s.world)
 }
 
-// TestSelectionIsByAge: the oldest machines are selected first, equal ones by name, for any order
-// of the list.
+// TestSelectionIsByAge: the oldest machines are selected first, and by name if they are of the same age, whatever the
+// order of the list.
 func TestSelectionIsByAge(t *testing.T) {
 	d := stored(5)
 	rollsInPlace(d, 5, 0, 2)
@@ -299,10 +297,10 @@ func TestSelectionIsByAge(t *testing.T) {
 	require.Equal(t, "web-a", plan.Mark[0].Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
 }
 
-// TestP7NoneIsSelectedWhileASetMayTakeAnother: a set that was allowed to replace machines on
-// request may be deleting one until it has seen that it is not any more (P7).
+// TestP7NoSelectionWhileASetMayBeReplacing: a set that was allowed to replace machines on request may be deleting one,
+// until it has observed that the allowance was revoked. Until then no machine is selected (P7).
 // Invariants: P7
-func TestP7NoneIsSelectedWhileASetMayTakeAnother(t *testing.T) {
+func TestP7NoSelectionWhileASetMayBeReplacing(t *testing.T) {
 	selected := func(change func(old *deployment.Children)) int {
 		d := stored(3)
 		rollsInPlace(d, 3, 0, 1)
@@ -324,48 +322,48 @@ func TestP7NoneIsSelectedWhileASetMayTakeAnother(t *testing.T) {
 		old.Set.Status.ObservedGeneration, old.Set.Instructions.SurgeAllowance = 2, machineset.SurgeAllowance{Unavailable: 1}
 	}))
 	require.Equal(t, 1, selected(func(old *deployment.Children) { old.Set.Status.ObservedGeneration = 2 }))
-	require.Equal(t, 1, selected(func(old *deployment.Children) { old.Machines[2].Annotations = nil }), "there is none to take")
+	require.Equal(t, 1, selected(func(old *deployment.Children) { old.Machines[2].Annotations = nil }), "without a request the set replaces none")
 }
 
-// TestMachinesWithoutNodesAreNotSelected: no agent could update them, and the wait says so.
+// TestMachinesWithoutNodesAreNotSelected: machines without a node are not selected, because no agent could update them.
+// The reason of the wait says so.
 func TestMachinesWithoutNodesAreNotSelected(t *testing.T) {
-	s := newStory(t, inPlace(2, 0, 1))
+	s := newScenario(t, inPlace(2, 0, 1))
 	s.settle()
 	for _, name := range s.names() {
-		s.enter(name, machine.PhaseAvailable)
+		s.setPhase(name, machine.PhaseAvailable)
 	}
 	s.edit(class("large"))
-	s.follow(3)
+	s.runRounds(3)
 	for _, m := range s.machines {
 		require.Equal(t, machine.InPlaceWaiting, m.Spec.InPlace)
 	}
 	require.Equal(t, rollout.ReasonUnfit, deployment.RolloutOf(s.shell.last.Why).Reason, "%s", s.shell.last.Why)
 }
 
-// TestFailedKeepsItsRequest: a machine whose update failed may have the old template or the new
-// one. When the template returns the machine does not count as up to date again, but is replaced
-// when its time is up.
+// TestFailedKeepsItsRequest: a machine whose update failed may have the old template or the new one. So when the old
+// template is wanted again, the machine keeps its request, and is replaced after its health timeout.
 func TestFailedKeepsItsRequest(t *testing.T) {
-	s := newStory(t, inPlace(3, 0, 3))
+	s := newScenario(t, inPlace(3, 0, 3))
 	s.settle()
 	name := s.running(0)
-	s.doom(name, fateFails)
+	s.setFate(name, fateFails)
 	s.edit(class("large"))
-	s.follow(3)
+	s.runRounds(3)
 	require.Equal(t, machine.PhaseInPlaceUpdateFailed, s.machine(name).Status.Phase)
 	s.edit(class("small"))
-	s.follow(4)
-	require.Equal(t, machine.InPlaceSelected, s.machine(name).Spec.InPlace, "%s", s.where())
-	s.enter(name, machine.PhaseFailed)
+	s.runRounds(4)
+	require.Equal(t, machine.InPlaceSelected, s.machine(name).Spec.InPlace, "%s", s.ownersOfMachines())
+	s.setPhase(name, machine.PhaseFailed)
 	s.settle()
 	require.NotContains(t, s.names(), name)
 	requireComplete(t, s.world)
 	requireTidy(t, s.world)
 }
 
-// TestNoMoveWhileOthersGo: a set that still has to delete machines neither gives nor takes any,
-// because its controller may act on its earlier size.
-func TestNoMoveWhileOthersGo(t *testing.T) {
+// TestNoMoveWhileSetsHaveSurplus: no machine moves from or to a set that still has to delete machines, because its
+// controller may act on its earlier size.
+func TestNoMoveWhileSetsHaveSurplus(t *testing.T) {
 	for name, sizes := range map[string]struct {
 		old, current int32 // of two machines each
 		moves        bool
@@ -405,9 +403,10 @@ func TestNoMoveWhileOthersGo(t *testing.T) {
 	}
 }
 
-// TestTheFirstSetThatNamesAMachineGetsIt: the other sets forget it, and it moves once.
+// TestTheFirstSetThatNamesAMachineGetsIt: if several sets name a machine as arriving, it moves to the first one, and the
+// names of the others are removed.
 func TestTheFirstSetThatNamesAMachineGetsIt(t *testing.T) {
-	s := newStory(t, inPlace(2, 0, 1))
+	s := newScenario(t, inPlace(2, 0, 1))
 	s.settle()
 	s.edit(class("large"))
 	s.shell.pass()
@@ -421,37 +420,37 @@ func TestTheFirstSetThatNamesAMachineGetsIt(t *testing.T) {
 	s.shell.decided = func(_ *deployment.Observation, p deployment.Plan) { moved += len(p.Move) }
 	s.shell.pass()
 	require.Equal(t, 1, moved)
-	require.True(t, s.machine(name).OwnedBy(s.sets[1].UID), "%s", s.where())
+	require.True(t, s.machine(name).OwnedBy(s.sets[1].UID), "%s", s.ownersOfMachines())
 	for _, set := range s.sets {
-		require.Empty(t, set.Instructions.Handover.Arriving, "%s", s.where())
+		require.Empty(t, set.Instructions.Handover.Arriving, "%s", s.ownersOfMachines())
 	}
 }
 
-// TestHistoryWaitsForUpdates: an empty old set that a machine is being updated to stays, although
-// no history is wanted. Then it goes.
-func TestHistoryWaitsForUpdates(t *testing.T) {
+// TestPruneWaitsForUpdates: an empty old set to whose template a machine is being updated is not deleted before the
+// update is over, even with a history limit of 0.
+func TestPruneWaitsForUpdates(t *testing.T) {
 	d := inPlace(2, 0, 1)
 	d.Spec.RevisionHistoryLimit = new(int32)
-	s := newStory(t, d)
+	s := newScenario(t, d)
 	s.settle()
-	s.doom(s.running(0), fateNever)
+	s.setFate(s.running(0), fateNever)
 	s.edit(class("large"))
-	s.follow(2)
+	s.runRounds(2)
 	s.edit(class("small"))
 	s.edit(paused(true))
-	s.follow(3)
-	require.Len(t, s.sets, 2, "%s", s.where())
-	s.doom(s.running(0), fateSucceeds)
+	s.runRounds(3)
+	require.Len(t, s.sets, 2, "%s", s.ownersOfMachines())
+	s.setFate(s.running(0), fateSucceeds)
 	s.edit(paused(false))
 	s.settle()
 	require.Len(t, s.sets, 1)
 	requireComplete(t, s.world)
 }
 
-// TestNonsenseInNotesIsCleared: names that exist nowhere, of machines that are where they are, or
-// in two sets at once, block nothing.
-func TestNonsenseInNotesIsCleared(t *testing.T) {
-	s := newStory(t, inPlace(3, 0, 1))
+// TestInvalidHandoversAreCleared: names of machines that do not exist, that are in this set already, or that two sets
+// name, block nothing.
+func TestInvalidHandoversAreCleared(t *testing.T) {
+	s := newScenario(t, inPlace(3, 0, 1))
 	s.settle()
 	s.edit(class("large"))
 	s.shell.pass()
@@ -467,11 +466,10 @@ func TestNonsenseInNotesIsCleared(t *testing.T) {
 	requireTidy(t, s.world)
 }
 
-// TestAMachineThatDiesOnItsWayKeepsOnePlace: the process dies when the new set has grown for a
-// machine and the old one has not shrunk, and the machine is deleted. With any wanted size, there
-// are never more machines than are allowed.
+// TestMachineDeletedDuringMoveCountsOnce: the process dies when the new set has grown for a machine and the old one has
+// not shrunk yet, and the machine is deleted. There are never more machines than allowed, whatever the wanted size.
 // Invariants: P7 P10
-func TestAMachineThatDiesOnItsWayKeepsOnePlace(t *testing.T) {
+func TestMachineDeletedDuringMoveCountsOnce(t *testing.T) {
 	for name, change := range map[string]func(*deployment.Spec){
 		"goes on":  func(*deployment.Spec) {},
 		"paused":   func(s *deployment.Spec) { s.Paused = true },
@@ -487,30 +485,30 @@ func TestAMachineThatDiesOnItsWayKeepsOnePlace(t *testing.T) {
 					}
 				}
 				if gone {
-					s.liveAll()
+					s.advanceMachines()
 				}
 				s.edit(change)
 				for range 20 {
 					s.pass(10 * time.Second)
 					for ended := false; !ended; {
-						ended = s.shell.step() // a pass fails by itself if it takes no end
-						s.obeyAll()            // the sets act between any two steps
+						ended = s.shell.step() // fails if the pass does not end
+						s.runSetControllers()  // the sets act between any two steps
 						requireAtMost(t, s, 2)
 					}
-					s.liveAll()
+					s.advanceMachines()
 				}
 				sizes := int32(0)
 				for _, set := range s.sets {
 					sizes += set.Spec.Replicas
 				}
-				require.EqualValues(t, 2, sizes, s.where())
+				require.EqualValues(t, 2, sizes, s.ownersOfMachines())
 			})
 		}
 	}
 }
 
 // requireAtMost requires no more than n machines that are not being deleted.
-func requireAtMost(t *testing.T, s *story, n int) {
+func requireAtMost(t *testing.T, s *scenario, n int) {
 	t.Helper()
 	alive := 0
 	for _, m := range s.machines {
@@ -518,12 +516,12 @@ func requireAtMost(t *testing.T, s *story, n int) {
 			alive++
 		}
 	}
-	require.LessOrEqual(t, alive, n, s.where())
+	require.LessOrEqual(t, alive, n, s.ownersOfMachines())
 }
 
-// TestUpdatesBegunElsewhereAreMarked: if a machine of an old set is being updated without a
-// request, another program selected it. It becomes a candidate, and is updated to the new set. A
-// machine that has been updated is where it belongs, unless something is requested of it.
+// TestUpdatesBegunElsewhereAreMarked: if a machine of an old set is being updated without a request, another program has
+// selected it. It becomes a candidate, and its update is to the new set. A machine that has been updated and has no
+// request stays in its set.
 func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
 	d := stored(3)
 	rollsInPlace(d, 3, 0, 1)
@@ -546,8 +544,8 @@ func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
 	require.Equal(t, "web-a", mark[0].Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
 }
 
-// TestUpdatesBegunElsewhereCount: while the node of a candidate says that its update has begun, no
-// other machine is selected, although the machine itself still runs. It is updated to the new set.
+// TestUpdatesBegunElsewhereCount: while the node of a candidate says that its update has begun, no other machine is
+// selected, although the machine's own phase is still Running. Its update is to the new set.
 // Invariants: P7
 func TestUpdatesBegunElsewhereCount(t *testing.T) {
 	for reason, counts := range map[string]bool{
@@ -580,10 +578,10 @@ func TestUpdatesBegunElsewhereCount(t *testing.T) {
 	}
 }
 
-// TestP10SizeThatMeansNothingAmidAMove: a user makes a set's size negative while a machine is on
-// its way. The set keeps what it has, less the machine that goes, more the one that stays.
+// TestP10NegativeSizeDuringAMove: a user makes a set's size negative while a machine is moving. The set keeps its
+// machines, without one that leaves and with one that stays after all.
 // Invariants: P10
-func TestP10SizeThatMeansNothingAmidAMove(t *testing.T) {
+func TestP10NegativeSizeDuringAMove(t *testing.T) {
 	for name, c := range map[string]struct {
 		note   func(old, current deployment.Children)
 		reason decision.Reason

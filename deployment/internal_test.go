@@ -10,9 +10,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// What a set is told of its deletion candidates ends what made it be told: else a pass would tell it
-// again and again. A negative size means nothing, and counts as the machines that the set has.
-func TestOutdatedCandidatesAreForgotten(t *testing.T) {
+// TestOutdatedCandidatesAreRemoved: if a set has outdated deletion candidates, the next write has none, so that it is
+// not written again and again. A negative size, which is invalid, counts as the number of the set's machines.
+func TestOutdatedCandidatesAreRemoved(t *testing.T) {
 	for _, size := range []int32{-1, 0, 1, 2} {
 		set := &machineset.Set{Meta: object.Meta{Key: object.Key{Name: "web-a"}, UID: "a"}}
 		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "one"}, Owner: &object.Owner{Kind: machineset.OwnerKind, UID: "a"}}}

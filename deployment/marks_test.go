@@ -14,70 +14,69 @@ import (
 )
 
 func init() {
-	stories["marks-through-a-rollout"] = marksThroughRollout
-	stories["marks-reverted"] = marksReverted
-	stories["marks-of-a-released-set"] = marksReleased
+	scenarios["marks-through-a-rollout"] = marksThroughRollout
+	scenarios["marks-reverted"] = marksReverted
+	scenarios["marks-of-a-released-set"] = marksReleased
 }
 
 var both = machine.RolloutMarks{Avoid: true, Keep: true}
 
-func marksThroughRollout(t *testing.T) *story {
+func marksThroughRollout(t *testing.T) *scenario {
 	s := settled(t, web(3))
 	s.shell.p.RolloutMarks = both
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
-	s.tellMarks()
-	s.follow(5)
-	s.tellMarks()
+	s.writeMarks()
+	s.runRounds(5)
+	s.writeMarks()
 	return s
 }
 
-func marksReverted(t *testing.T) *story {
+func marksReverted(t *testing.T) *scenario {
 	s := settled(t, web(3))
 	s.shell.p.RolloutMarks = both
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(2)
-	s.say("no, it is not")
+	s.runRounds(2)
+	s.comment("no, it is not")
 	s.edit(class("small"))
 	s.decide()
-	s.tellMarks()
-	s.follow(3)
-	s.tellMarks()
+	s.writeMarks()
+	s.runRounds(3)
+	s.writeMarks()
 	return s
 }
 
-func marksReleased(t *testing.T) *story {
+func marksReleased(t *testing.T) *scenario {
 	s := settled(t, web(2))
-	s.say("another class is wanted, and the old set is taken out")
+	s.comment("another class is wanted, and the old set is taken out")
 	s.edit(class("large"))
 	s.decide()
 	old := s.sets[0].Name
 	s.changeSet(old, func(s *machineset.Set) { s.Labels = map[string]string{"app": "else"} })
 	s.decide()
-	s.tellMarks()
+	s.writeMarks()
 	return s
 }
 
-// tellMarks writes down what each set has on it.
-func (s *story) tellMarks() {
+// writeMarks writes down the marks of each set.
+func (s *scenario) writeMarks() {
 	for _, set := range s.sets {
-		s.say("marks of %s: %+v", set.Name, set.Instructions.Marks)
+		s.comment("marks of %s: %+v", set.Name, set.Instructions.Marks)
 	}
 }
 
-// TestMarksLastAsLongAsARollout: whenever a pass ends that nothing delayed, the sets with machines
-// carry the marks that a rollout under way asks for, and none otherwise. Sets that are not ours any
-// more carry none.
+// TestMarksLastAsLongAsARollout: at the end of each pass without a refusal, the sets with machines have the policy's
+// marks if a rollout is under way, and otherwise none. Released sets have none.
 // Invariants: P23
 func TestMarksLastAsLongAsARollout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
 		marks := rapid.SampledFrom([]machine.RolloutMarks{{}, {Avoid: true}, {Keep: true}, both}).Draw(t, "marks")
-		hire := func() { c.hire(); c.shell.p.RolloutMarks = marks }
-		hire()
+		startShell := func() { c.startShell(); c.shell.p.RolloutMarks = marks }
+		startShell()
 		c.observe = func(o *deployment.Observation, p deployment.Plan) {
 			for _, order := range p.Release {
 				require.Equal(t, machine.RolloutMarks{}, order.Set.Instructions.Marks)
@@ -87,11 +86,11 @@ func TestMarksLastAsLongAsARollout(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			if c.move(); c.shell.p.RolloutMarks != marks { // it crashed
-				hire()
+			if c.randomStep(); c.shell.p.RolloutMarks != marks { // it crashed
+				startShell()
 			}
 		}
-		require.GreaterOrEqual(t, c.rest(), 0)
+		require.GreaterOrEqual(t, c.converge(), 0)
 		for _, child := range c.setsOf(c.deployment.UID) {
 			if child.Spec.Replicas > 0 {
 				require.Equal(t, machine.RolloutMarks{}, child.Instructions.Marks, "P23: left after the rollout")
@@ -120,7 +119,7 @@ func used(c deployment.Children) bool {
 		slices.ContainsFunc(c.Machines, func(m *machine.Machine) bool { return !m.Deleted() })
 }
 
-// newest returns the oldest set of the wanted class. Nil: there is none.
+// newest returns the new set: of the sets with the wanted class the one that comes first by older. Nil: there is none.
 func newest(o *deployment.Observation) (current *machineset.Set) {
 	for _, c := range o.Sets {
 		same := c.Set.Spec.Template.Spec.Class.Name == o.Deployment.Spec.Template.Spec.Class.Name
@@ -131,8 +130,9 @@ func newest(o *deployment.Observation) (current *machineset.Set) {
 	return current
 }
 
-// TestMarksCostOneWriteASet: a rollout of one machine at a time needs one write of each set for its
-// marks at its beginning and one at its end. The new set's first marks come with its first machine.
+// TestMarksCostOneWriteASet: in a rollout of one machine at a time, the marks of a set need a write of their own only
+// if no other order writes the set: the new set needs one at the end to remove Keep, and the old set one at the
+// beginning to get Avoid.
 func TestMarksCostOneWriteASet(t *testing.T) {
 	writes := func(marks machine.RolloutMarks) int {
 		w := newWorld(web(4))
@@ -141,8 +141,8 @@ func TestMarksCostOneWriteASet(t *testing.T) {
 		settle := func() {
 			for range 30 {
 				w.now = w.now.Add(time.Minute)
-				w.obeyAll()
-				w.liveAll()
+				w.runSetControllers()
+				w.advanceMachines()
 				shell.pass()
 			}
 		}

@@ -32,30 +32,30 @@ type view struct {
 	machines   []*machine.Machine
 }
 
-// world is a store with one deployment, and its surroundings: controllers of sets that obey,
-// machines that come up and go. All of it moves by hand.
+// world is a store with one deployment and its sets and machines. Nothing happens by itself: tests let the
+// controllers of sets and the machines take single steps.
 type world struct {
 	now time.Time
 	view
-	past    []view // older first, the last few
-	counter int    // of UIDs and versions
-	made    int    // sets that were ever created through the store
-	edits   int    // of machines, for their versions
-	writes  int    // of deployment and sets by the shell, all kinds
+	past        []view // older first, the last few
+	counter     int    // of UIDs and versions
+	setsCreated int    // sets that were ever created through the store
+	edits       int    // of machines, for their versions
+	writes      int    // of deployment and sets by the shell, all kinds
 
-	// reserved are ordinals that the controller of a set (by UID) has reserved and is about to
-	// create, with any later change of the set.
+	// reserved are the ordinals that the controller of a set (by UID) has reserved and will create,
+	// whatever happens to the set.
 	reserved map[string][]int64
-	// early makes the controllers of sets choose all machines to delete at once, and delete them
-	// one after the other, with any later change of them and the set. chosen are those that are
-	// left, by the set's UID.
-	early  bool
-	chosen map[string][]string
-	// strict makes the controllers of sets keep to a strict quota.
+	// chooseEarly: the controllers of sets choose all machines to delete at once, and delete them one
+	// after the other, whatever happens to them and the set. chosen are the names that are left, by the
+	// set's UID.
+	chooseEarly bool
+	chosen      map[string][]string
+	// strict: the controllers of sets comply with a strict quota.
 	strict bool
 	// hot are the specs of classes whose VMs can be updated. Nil: none can.
 	hot   map[string]machine.VMSpec
-	fates map[string]fate // of machines' updates in place; success if there is none
+	fates map[string]fate // outcomes of machines' updates in place, by name; missing: success
 }
 
 func newWorld(d *deployment.Deployment) *world {
@@ -157,7 +157,7 @@ func (w *world) createSet(s *machineset.Set) (*machineset.Set, error) {
 		return nil, errExists
 	}
 	w.writes++
-	w.made++
+	w.setsCreated++
 	stored := s.Clone()
 	stored.UID, stored.Version, stored.Generation, stored.CreatedAt = w.unique("uid-"), w.unique("v"), 1, w.second()
 	w.sets = append(w.sets, stored)
@@ -274,7 +274,7 @@ func (w *world) changeMachine(name string, change func(*machine.Machine)) {
 }
 
 // enter sets the phase of a machine from now on.
-func (w *world) enter(name string, phase machine.Phase) {
+func (w *world) setPhase(name string, phase machine.Phase) {
 	w.changeMachine(name, func(m *machine.Machine) { m.Status.Phase, m.Status.Since = phase, w.second() })
 }
 
@@ -287,17 +287,16 @@ func (w *world) dropMachine(name string) {
 	w.changed()
 }
 
-// numbers of one set, as they really are.
+// numbers are counts of machines of one set. coming are those that will still be created.
 type numbers struct{ spec, actual, available, coming, preserved int }
 
-// total is how many machines there may be before the set has followed its size.
+// total returns how many machines there may be until the set has its size.
 func (n numbers) total() int { return max(n.spec, n.actual+n.coming) }
 
-// stay is how many of those that are kept for inspection then still are.
+// stay returns how many preserved machines are left once the set has its size.
 func (n numbers) stay() int { return max(0, min(n.preserved, n.spec)) }
 
-// usable is how many machines are available once it has. Those that are kept for inspection stay
-// longest.
+// usable returns how many machines are available once the set has its size. Preserved machines are deleted last.
 func (n numbers) usable() int { return max(0, min(n.available, n.spec-n.preserved)) }
 
 func (w *world) numbers(s *machineset.Set) numbers {
@@ -321,8 +320,8 @@ func (w *world) numbers(s *machineset.Set) numbers {
 	return n
 }
 
-// available reports whether a machine counts as available. One that is selected to be updated in
-// place is about to stop.
+// available reports whether a machine counts as available. One that is selected for an update in place does not,
+// because it is about to stop.
 func available(m *machine.Machine, minReady time.Duration, now time.Time) bool {
 	return m.Ready() && !m.Preserved(now) && !m.AvailableAt(minReady).After(now) && m.Spec.InPlace != machine.InPlaceSelected
 }
@@ -366,8 +365,8 @@ type fatal interface {
 	Fatalf(format string, args ...any)
 }
 
-// shell carries plans out, one decision or one order a step, as Plan and
-// Observation ask for. Its memory is lost when it is replaced.
+// shell carries plans out, as Plan and Observation ask for. Each step is one decision or one order. A new shell is
+// a new process, without memory.
 type shell struct {
 	t fatal
 	w *world
@@ -377,18 +376,18 @@ type shell struct {
 	age func(n int) int
 	// refuse says whether the store refuses an order. Nil: it never does.
 	refuse func() bool
-	// decided sees each plan with the observation it was made from.
+	// decided is called with each plan and the observation that it was made from.
 	decided func(*deployment.Observation, deployment.Plan)
-	// issue sees each order just before it is carried out.
+	// issue is called with each order just before it is carried out.
 	issue func(kind string, order deployment.Order, pass *deployment.Deployment)
-	// issueMachine is issue for orders to machines.
+	// issueMachine is issue for orders about machines.
 	issueMachine func(kind string, order deployment.MachineOrder)
 
-	seen  [3]int // how new the caches are known to be: deployment, sets, machines
+	seen  [3]int // the newest state that each cache has shown: deployment, sets, machines
 	o     *deployment.Observation
 	queue []func() bool // orders still to be carried out; false: refused
 	steps int
-	given map[string]bool // effects of this pass
+	given map[string]bool // what was issued in this pass
 
 	failures int
 	written  time.Time
@@ -427,7 +426,7 @@ func (s *shell) step() bool {
 		return s.o == nil
 	}
 	if s.steps++; s.steps > 60 {
-		s.t.Fatalf("a pass takes no end: %s", s.last.Why)
+		s.t.Fatalf("the pass does not end: %s", s.last.Why)
 	}
 	plan, err := deployment.Decide(s.o, s.p, s.w.now)
 	if err != nil {
@@ -460,7 +459,7 @@ func (s *shell) start() bool {
 	return true
 }
 
-// cached picks a state of the past that is not older than what was seen.
+// cached picks a past state that is not older than the newest one that this cache has shown.
 func (s *shell) cached(kind int) view {
 	choice := slices.DeleteFunc(slices.Clone(s.w.past), func(v view) bool { return v.number < s.seen[kind] })
 	age := 0
@@ -638,5 +637,5 @@ func (s *shell) replace(uid string, set *machineset.Set) {
 	}
 }
 
-// live is how tests without a clock read.
+// live is the freshness of a live read without a known end.
 var live = decision.Freshness{Began: begin}

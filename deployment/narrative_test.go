@@ -22,26 +22,27 @@ func replicas(n int32) func(*deployment.Spec) {
 	return func(s *deployment.Spec) { s.Replicas = n }
 }
 
-// story is a transcript of what is decided, and of what happens in between.
-type story struct {
+// scenario is a world with a transcript of all decisions, and of what happens in between.
+type scenario struct {
 	*world
 	shell *shell
 	text  strings.Builder
 }
 
-func newStory(t *testing.T, d *deployment.Deployment) *story {
+func newScenario(t *testing.T, d *deployment.Deployment) *scenario {
 	w := newWorld(d)
-	s := &story{world: w, shell: newShell(t, w)}
+	s := &scenario{world: w, shell: newShell(t, w)}
 	s.shell.decided = s.note
 	return s
 }
 
-func (s *story) say(format string, args ...any) {
+// comment writes down what happens.
+func (s *scenario) comment(format string, args ...any) {
 	fmt.Fprintf(&s.text, "\n-- "+format+"\n", args...)
 }
 
 // note writes down one decision.
-func (s *story) note(o *deployment.Observation, p deployment.Plan) {
+func (s *scenario) note(o *deployment.Observation, p deployment.Plan) {
 	line := func(what string, why any) {
 		fmt.Fprintf(&s.text, "%s  %-9s %v\n", s.now.Format("15:04:05.0"), what, why)
 	}
@@ -75,7 +76,7 @@ func (s *story) note(o *deployment.Observation, p deployment.Plan) {
 	}
 }
 
-func (s *story) noteStatus(old, to *deployment.Status) {
+func (s *scenario) noteStatus(old, to *deployment.Status) {
 	fmt.Fprintf(&s.text, "%22s replicas %d, updated %d, ready %d, available %d, unavailable %d", "",
 		to.Replicas, to.Updated, to.Ready, to.Available, to.Unavailable)
 	if to.InPlace != (deployment.InPlaceCounts{}) {
@@ -102,34 +103,34 @@ func (s *story) noteStatus(old, to *deployment.Status) {
 	}
 }
 
-// decide runs a pass and shows the sets it leaves behind.
-func (s *story) decide() {
+// decide runs a pass and writes down the sets after it.
+func (s *scenario) decide() {
 	s.shell.pass()
 	if sets := s.world.String(); sets != "" {
 		fmt.Fprintf(&s.text, "%10s%s\n", "", sets)
 	}
 }
 
-// pass lets time pass.
-func (s *story) pass(d time.Duration) { s.now = s.now.Add(d) }
+// pass advances the clock.
+func (s *scenario) pass(d time.Duration) { s.now = s.now.Add(d) }
 
-// follow lets the sets follow their orders and machines come up or go, for this many rounds, with a
-// decision after each.
-func (s *story) follow(rounds int) {
+// runRounds lets the controllers of sets act and machines come up or disappear, for a number of rounds, with a
+// pass after each.
+func (s *scenario) runRounds(rounds int) {
 	for range rounds {
 		s.pass(time.Minute)
-		s.obeyAll()
-		s.liveAll()
+		s.runSetControllers()
+		s.advanceMachines()
 		s.decide()
 	}
 }
 
 // settle lets everything converge without writing it down.
-func (s *story) settle() {
+func (s *scenario) settle() {
 	for range 40 {
 		s.pass(time.Minute)
-		s.obeyAll()
-		s.liveAll()
+		s.runSetControllers()
+		s.advanceMachines()
 		s.shell.pass()
 	}
 	s.text.Reset()
@@ -138,7 +139,7 @@ func (s *story) settle() {
 }
 
 // running names the n-th machine that is not being deleted.
-func (s *story) running(n int) string {
+func (s *scenario) running(n int) string {
 	for _, m := range s.machines {
 		if !m.Deleted() {
 			if n == 0 {
@@ -150,8 +151,8 @@ func (s *story) running(n int) string {
 	return ""
 }
 
-func TestNarratives(t *testing.T) {
-	for name, tell := range stories {
+func TestScenarios(t *testing.T) {
+	for name, tell := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			testkit.Golden(t, filepath.Join("testdata", name+".txt"), tell(t).text.String())
 		})
@@ -159,7 +160,7 @@ func TestNarratives(t *testing.T) {
 }
 
 // refuseWith makes the shell's next n orders fail.
-func (s *story) refuseWith(n int) {
+func (s *scenario) refuseWith(n int) {
 	s.shell.refuse = func() bool { n--; return n >= 0 }
 }
 
@@ -171,8 +172,8 @@ func failed(message string) machine.Operation {
 	}
 }
 
-// stories are the behaviour as a reader would want it told, one golden each.
-var stories = map[string]func(*testing.T) *story{
+// scenarios show the behaviour, with one golden file each.
+var scenarios = map[string]func(*testing.T) *scenario{
 	"first-set":                     firstSet,
 	"roll-with-surge":               rollWithSurge,
 	"roll-with-unavailable":         rollWithUnavailable,
@@ -203,194 +204,195 @@ var stories = map[string]func(*testing.T) *story{
 	"deletion":                      deletion,
 }
 
-func settled(t *testing.T, d *deployment.Deployment) *story {
-	s := newStory(t, d)
+// settled returns a scenario in which the deployment has all its machines.
+func settled(t *testing.T, d *deployment.Deployment) *scenario {
+	s := newScenario(t, d)
 	s.settle()
 	return s
 }
 
-func firstSet(t *testing.T) *story {
-	s := newStory(t, web(3))
+func firstSet(t *testing.T) *scenario {
+	s := newScenario(t, web(3))
 	s.decide()
-	s.say("the set makes its machines")
+	s.comment("the set makes its machines")
 	s.pass(10 * time.Second)
-	s.obeyAll()
+	s.runSetControllers()
 	s.decide()
-	s.say("they come up")
+	s.comment("they come up")
 	s.pass(time.Minute)
-	s.liveAll()
+	s.advanceMachines()
 	s.decide()
-	s.say("nothing happens")
+	s.comment("nothing happens")
 	s.pass(10 * time.Minute)
 	s.decide()
 	return s
 }
 
-func rollWithSurge(t *testing.T) *story {
+func rollWithSurge(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(6)
+	s.runRounds(6)
 	return s
 }
 
-func rollWithUnavailable(t *testing.T) *story {
+func rollWithUnavailable(t *testing.T) *scenario {
 	d := web(4)
 	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{}
 	d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: 50, Percent: true}
 	s := settled(t, d)
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(5)
+	s.runRounds(5)
 	return s
 }
 
-func rollStuck(t *testing.T) *story {
+func rollStuck(t *testing.T) *scenario {
 	s := settled(t, web(2))
-	s.say("a class is wanted whose machines never come up")
+	s.comment("a class is wanted whose machines never come up")
 	s.edit(class("broken"))
 	s.decide()
 	for range 2 {
 		s.pass(time.Minute)
-		s.obeyAll()
+		s.runSetControllers()
 		s.decide()
 	}
 	return s
 }
 
-func rollStopped(t *testing.T) *story {
+func rollStopped(t *testing.T) *scenario {
 	d := web(4)
 	d.Spec.Strategy = deployment.DefaultStrategy()
 	d.Spec.Strategy.StopAfter.Value = 1
 	s := settled(t, d)
-	s.say("another class is wanted; the first machine that fails is to stop the rollout")
+	s.comment("another class is wanted; the first machine that fails is to stop the rollout")
 	s.edit(class("large"))
 	s.decide()
 	s.pass(time.Minute)
-	s.obeyAll()
+	s.runSetControllers()
 	s.decide()
-	s.say("one of the new machines does not join in time")
+	s.comment("one of the new machines does not join in time")
 	for _, m := range s.machines {
 		if m.Spec.Class.Name == "large" {
-			s.enter(m.Name, machine.PhaseFailed)
+			s.setPhase(m.Name, machine.PhaseFailed)
 		}
 	}
 	s.pass(20 * time.Minute)
 	s.decide()
-	s.say("its set deletes it, and makes none; the old machines stay")
-	s.obeyAll()
+	s.comment("its set deletes it, and makes none; the old machines stay")
+	s.runSetControllers()
 	s.pass(time.Minute)
 	s.decide()
-	s.say("the class is put back")
+	s.comment("the class is put back")
 	s.edit(class("small"))
 	s.decide()
-	s.follow(4)
+	s.runRounds(4)
 	return s
 }
 
-func rollReverted(t *testing.T) *story {
+func rollReverted(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(2)
-	s.say("no, it is not")
+	s.runRounds(2)
+	s.comment("no, it is not")
 	s.edit(class("small"))
 	s.decide()
-	s.follow(3)
+	s.runRounds(3)
 	return s
 }
 
-func rollUnhealthyFirst(t *testing.T) *story {
+func rollUnhealthyFirst(t *testing.T) *scenario {
 	d := web(4)
 	d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: 1}
 	s := settled(t, d)
-	s.say("a machine becomes unhealthy, and another class is wanted")
-	s.enter(s.running(2), machine.PhaseUnknown)
+	s.comment("a machine becomes unhealthy, and another class is wanted")
+	s.setPhase(s.running(2), machine.PhaseUnknown)
 	s.edit(class("large"))
 	s.decide()
-	s.say("the old set gives up the unhealthy machine, the new ones come up")
-	s.follow(2)
+	s.comment("the old set gives up the unhealthy machine, the new ones come up")
+	s.runRounds(2)
 	return s
 }
 
-func rollAgain(t *testing.T) *story {
+func rollAgain(t *testing.T) *scenario {
 	s := settled(t, web(3))
 	s.edit(class("large"))
 	s.decide()
-	s.say("the set has announced a machine, and a third class is wanted")
-	s.obey(s.sets[1])
+	s.comment("the set has announced a machine, and a third class is wanted")
+	s.runSetController(s.sets[1])
 	s.edit(class("huge"))
 	s.decide()
-	s.say("the machine announced is made although nobody wants it any more")
-	s.obey(s.sets[1])
+	s.comment("the machine announced is made although nobody wants it any more")
+	s.runSetController(s.sets[1])
 	s.decide()
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }
 
-func scaleUpAndDown(t *testing.T) *story {
+func scaleUpAndDown(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("5 machines are wanted")
+	s.comment("5 machines are wanted")
 	s.edit(replicas(5))
 	s.decide()
-	s.follow(1)
-	s.say("2 machines are wanted")
+	s.runRounds(1)
+	s.comment("2 machines are wanted")
 	s.edit(replicas(2))
 	s.decide()
-	s.follow(1)
+	s.runRounds(1)
 	return s
 }
 
-func scaleToZero(t *testing.T) *story {
+func scaleToZero(t *testing.T) *scenario {
 	s := settled(t, web(2))
-	s.say("none is wanted")
+	s.comment("none is wanted")
 	s.edit(replicas(0))
 	s.decide()
-	s.follow(2)
-	s.say("2 are wanted again, and nothing else is different")
+	s.runRounds(2)
+	s.comment("2 are wanted again, and nothing else is different")
 	s.edit(replicas(2))
 	s.decide()
-	s.follow(1)
+	s.runRounds(1)
 	return s
 }
 
-func scaleDownWhileRolling(t *testing.T) *story {
+func scaleDownWhileRolling(t *testing.T) *scenario {
 	d := web(8)
 	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 25, Percent: true}
 	s := settled(t, d)
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(2)
-	s.say("and 4 machines only")
+	s.runRounds(2)
+	s.comment("and 4 machines only")
 	s.edit(replicas(4))
 	s.decide()
-	s.follow(4)
+	s.runRounds(4)
 	return s
 }
 
-func minReady(t *testing.T) *story {
+func minReady(t *testing.T) *scenario {
 	d := web(2)
 	d.Spec.MinReady = 30 * time.Second
-	s := newStory(t, d)
+	s := newScenario(t, d)
 	s.decide()
-	s.say("the machines are there and run")
-	s.obeyAll()
-	s.liveAll()
+	s.comment("the machines are there and run")
+	s.runSetControllers()
+	s.advanceMachines()
 	s.pass(10 * time.Second)
 	s.decide()
-	s.say("the time has come")
+	s.comment("the time has come")
 	s.pass(s.shell.last.At.Sub(s.now))
 	s.decide()
 	return s
 }
 
-func nodeTemplate(t *testing.T) *story {
+func nodeTemplate(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("nodes should carry another label, and creation may take longer")
+	s.comment("nodes should carry another label, and creation may take longer")
 	s.pass(time.Minute)
 	s.edit(func(spec *deployment.Spec) {
 		spec.Template.Spec.NodeTemplate.Labels = map[string]string{"pool": "a"}
@@ -400,58 +402,58 @@ func nodeTemplate(t *testing.T) *story {
 	return s
 }
 
-func bothZero(t *testing.T) *story {
+func bothZero(t *testing.T) *scenario {
 	d := web(2)
 	d.Spec.Strategy = deployment.Strategy{Kind: deployment.RollingUpdate}
 	s := settled(t, d)
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(3)
+	s.runRounds(3)
 	return s
 }
 
-func over100(t *testing.T) *story {
+func over100(t *testing.T) *scenario {
 	d := web(2)
 	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 200, Percent: true}
 	s := settled(t, d)
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }
 
-func specInvalid(t *testing.T) *story {
+func specInvalid(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("fewer than no machines are wanted")
+	s.comment("fewer than no machines are wanted")
 	s.edit(replicas(-1))
 	s.decide()
-	s.say("a machine goes meanwhile")
+	s.comment("a machine goes meanwhile")
 	s.pass(time.Minute)
 	s.deleteMachine(s.running(0))
 	s.decide()
-	s.say("3 are wanted again")
+	s.comment("3 are wanted again")
 	s.pass(time.Minute)
 	s.edit(replicas(3))
 	s.decide()
 	return s
 }
 
-func selectingAll(t *testing.T) *story {
+func selectingAll(t *testing.T) *scenario {
 	d := web(3)
 	d.Spec.Selector = object.Selector{}
-	s := newStory(t, d)
+	s := newScenario(t, d)
 	s.orphan("stray", "small", 2)
 	s.decide()
-	s.say("nothing happens")
+	s.comment("nothing happens")
 	s.pass(time.Minute)
 	s.decide()
 	return s
 }
 
-// orphan is a set without an owner, with this many machines running.
-func (s *story) orphan(name, class string, n int) *machineset.Set {
+// orphan creates a set without an owner, with n running machines.
+func (s *scenario) orphan(name, class string, n int) *machineset.Set {
 	spec := web(0).Spec.Template
 	spec.Spec.Class.Name = class
 	set := &machineset.Set{}
@@ -468,41 +470,41 @@ func (s *story) orphan(name, class string, n int) *machineset.Set {
 	return stored
 }
 
-func adopt(t *testing.T) *story {
-	s := newStory(t, web(3))
+func adopt(t *testing.T) *scenario {
+	s := newScenario(t, web(3))
 	s.deployment.CreatedAt = begin.Add(time.Minute) // it comes to machines that are there
 	s.orphan("web-legacy", "small", 2)
 	s.orphan("web-older", "tiny", 1)
 	s.decide()
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }
 
-func release(t *testing.T) *story {
+func release(t *testing.T) *scenario {
 	s := settled(t, web(2))
-	s.say("somebody takes the label off the set that the deployment selects")
+	s.comment("somebody takes the label off the set that the deployment selects")
 	s.changeSet(s.sets[0].Name, func(set *machineset.Set) { set.Labels = map[string]string{"app": "kept aside"} })
 	s.decide()
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }
 
-func nameTaken(t *testing.T) *story {
+func nameTaken(t *testing.T) *scenario {
 	probe := settled(t, web(1))
-	s := newStory(t, web(1))
+	s := newScenario(t, web(1))
 	taken := s.orphan(probe.sets[0].Name, "small", 0)
 	s.changeSet(taken.Name, func(set *machineset.Set) {
 		set.Owner = &object.Owner{Kind: "Other", Name: "other", UID: "other"}
 	})
-	s.say("a set that belongs to something else has the name")
+	s.comment("a set that belongs to something else has the name")
 	s.decide()
-	s.follow(1)
+	s.runRounds(1)
 	return s
 }
 
-func nameTakenMeanwhile(t *testing.T) *story {
-	s := newStory(t, web(1))
-	s.say("a create by a process that is gone arrives between the live read and the create")
+func nameTakenMeanwhile(t *testing.T) *scenario {
+	s := newScenario(t, web(1))
+	s.comment("a create by a process that is gone arrives between the live read and the create")
 	s.shell.issue = func(kind string, order deployment.Order, _ *deployment.Deployment) {
 		if kind == "create" {
 			s.shell.issue = nil
@@ -517,9 +519,9 @@ func nameTakenMeanwhile(t *testing.T) *story {
 	return s
 }
 
-func nameFree(t *testing.T) *story {
-	s := newStory(t, web(1))
-	s.say("the name is answered to be taken, but nothing is found under it")
+func nameFree(t *testing.T) *scenario {
+	s := newScenario(t, web(1))
+	s.comment("the name is answered to be taken, but nothing is found under it")
 	s.shell.issue = func(kind string, order deployment.Order, _ *deployment.Deployment) {
 		if kind == "create" {
 			s.shell.issue = nil
@@ -537,38 +539,38 @@ func nameFree(t *testing.T) *story {
 	return s
 }
 
-func setDeleted(t *testing.T) *story {
+func setDeleted(t *testing.T) *scenario {
 	s := settled(t, web(2))
-	s.say("somebody deletes the set")
+	s.comment("somebody deletes the set")
 	if err := s.deleteSet(s.sets[0].Name, s.sets[0].UID); err != nil {
 		t.Fatal(err)
 	}
 	s.pass(time.Minute)
 	s.decide()
-	s.follow(3)
+	s.runRounds(3)
 	return s
 }
 
-func orderRefused(t *testing.T) *story {
+func orderRefused(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("5 machines are wanted, and the store refuses")
+	s.comment("5 machines are wanted, and the store refuses")
 	s.edit(replicas(5))
 	s.refuseWith(2)
 	s.decide()
-	s.say("again")
+	s.comment("again")
 	s.pass(s.shell.last.At.Sub(s.now))
 	s.decide()
-	s.say("and again")
+	s.comment("and again")
 	s.pass(s.shell.last.At.Sub(s.now))
 	s.decide()
 	return s
 }
 
-func machinesFailing(t *testing.T) *story {
-	s := newStory(t, web(2))
+func machinesFailing(t *testing.T) *scenario {
+	s := newScenario(t, web(2))
 	s.decide()
-	s.obeyAll()
-	s.say("the provider has no room, the set says so")
+	s.runSetControllers()
+	s.comment("the provider has no room, the set says so")
 	for _, m := range s.machines {
 		s.changeMachine(m.Name, func(m *machine.Machine) {
 			m.Status.Phase, m.Status.LastOperation = machine.PhaseCrashLoopBackOff, failed("no room")
@@ -581,56 +583,56 @@ func machinesFailing(t *testing.T) *story {
 	})
 	s.pass(time.Minute)
 	s.decide()
-	s.say("room is made")
+	s.comment("room is made")
 	s.changeSet(s.sets[0].Name, func(set *machineset.Set) { set.Status.Conditions = nil })
 	for _, m := range s.machines {
 		s.changeMachine(m.Name, func(m *machine.Machine) { m.Status.LastOperation = machine.Operation{} })
-		s.enter(m.Name, machine.PhaseRunning)
+		s.setPhase(m.Name, machine.PhaseRunning)
 	}
 	s.pass(time.Minute)
 	s.decide()
 	return s
 }
 
-func sizeRepaired(t *testing.T) *story {
+func sizeRepaired(t *testing.T) *scenario {
 	s := settled(t, web(2))
-	s.say("somebody gives the set a size that means nothing")
+	s.comment("somebody gives the set a size that means nothing")
 	s.changeSet(s.sets[0].Name, func(set *machineset.Set) { set.Spec.Replicas = -7 })
 	s.decide()
 	return s
 }
 
-func statusThrottled(t *testing.T) *story {
+func statusThrottled(t *testing.T) *scenario {
 	s := settled(t, web(2))
-	s.say("a machine becomes unhealthy, and another one 300 ms later")
+	s.comment("a machine becomes unhealthy, and another one 300 ms later")
 	s.pass(time.Minute)
-	s.enter(s.running(0), machine.PhaseUnknown)
+	s.setPhase(s.running(0), machine.PhaseUnknown)
 	s.decide()
 	s.pass(300 * time.Millisecond)
-	s.enter(s.running(1), machine.PhaseUnknown)
+	s.setPhase(s.running(1), machine.PhaseUnknown)
 	s.decide()
-	s.say("the interval is over")
+	s.comment("the interval is over")
 	s.pass(700 * time.Millisecond)
 	s.decide()
 	return s
 }
 
-func deletion(t *testing.T) *story {
+func deletion(t *testing.T) *scenario {
 	s := settled(t, web(2))
 	s.edit(class("large"))
 	s.decide()
-	s.say("the deployment is deleted")
+	s.comment("the deployment is deleted")
 	s.pass(time.Minute)
 	s.deleteDeployment()
 	s.decide()
-	s.say("the sets delete their machines")
+	s.comment("the sets delete their machines")
 	s.pass(time.Minute)
-	s.obeyAll()
+	s.runSetControllers()
 	s.decide()
-	s.say("these go, and then the sets")
+	s.comment("these go, and then the sets")
 	s.pass(time.Minute)
-	s.liveAll()
-	s.obeyAll()
+	s.advanceMachines()
+	s.runSetControllers()
 	s.decide()
 	return s
 }

@@ -28,8 +28,8 @@ func hashOf(t require.TestingT, d *deployment.Deployment) string {
 	return strings.TrimPrefix(created(t, d).Name, d.Name+"-")
 }
 
-// TestHashGolden pins hashes permanently, because names of existing sets depend on them. A line
-// that fails must not be adapted.
+// TestHashGolden pins hashes for ever, because the names of existing sets depend on them. If a line fails, do not change
+// the line.
 func TestHashGolden(t *testing.T) {
 	for _, line := range []struct {
 		hash   string
@@ -55,8 +55,8 @@ func TestHashGolden(t *testing.T) {
 	}
 }
 
-// TestHashDependsOn: the hash depends on what decides whether templates are the same, on the
-// collision count, and on nothing else.
+// TestHashDependsOn: the hash depends on the fields that decide whether templates are the same, on the collision count,
+// and on nothing else.
 func TestHashDependsOn(t *testing.T) {
 	same := map[string]func(*deployment.Deployment){
 		"hash label":    func(d *deployment.Deployment) { d.Spec.Template.Labels[hashLabel] = "anything" },
@@ -91,7 +91,8 @@ func TestHashDependsOn(t *testing.T) {
 	})
 }
 
-func TestBirth(t *testing.T) {
+// TestNewSetObject: all fields of a new set.
+func TestNewSetObject(t *testing.T) {
 	d := stored(3)
 	d.Spec.MinReady = time.Minute
 	d.Spec.Strategy.MaxSurge.Value = 2
@@ -126,9 +127,9 @@ func TestBirth(t *testing.T) {
 	require.Equal(t, before, d)
 }
 
-// TestChoice: of sets with the wanted template the oldest is the new one, then the first by name.
-// One that is being deleted never is.
-func TestChoice(t *testing.T) {
+// TestFindNewSet: of sets with the wanted template the oldest is the new set; if several are of the same age, the first
+// by name. One that is being deleted never is.
+func TestFindNewSet(t *testing.T) {
 	d := stored(4)
 	d.Spec.Strategy.MaxSurge.Value = 4
 	younger, older, oldest := ownSet(d, "web-a", 0), ownSet(d, "web-c", 0), ownSet(d, "web-b", 0)
@@ -143,8 +144,8 @@ func TestChoice(t *testing.T) {
 	require.Equal(t, int32(4), plan.Scale[0].Set.Spec.Replicas)
 }
 
-// TestPushEach: each field that is pushed alone, with nothing else changed.
-func TestPushEach(t *testing.T) {
+// TestEachPushedField: a change of each of these fields is pushed to the set, and changes nothing else there.
+func TestEachPushedField(t *testing.T) {
 	for what, change := range map[string]func(*deployment.Spec){
 		"node template":      func(s *deployment.Spec) { s.Template.Spec.NodeTemplate.Annotations = map[string]string{"a": "b"} },
 		"configuration":      func(s *deployment.Spec) { s.Template.Spec.Config.DisableHealthTimeout = true },
@@ -163,7 +164,7 @@ func TestPushEach(t *testing.T) {
 		pushed := plan.Push[0].Set
 		require.Equal(t, d.Spec.Template.Spec, pushed.Spec.Template.Spec)
 		require.Equal(t, d.Spec.MinReady, pushed.Spec.MinReady)
-		require.Equal(t, child.Set.Meta, pushed.Meta, "nothing but these fields")
+		require.Equal(t, child.Set.Meta, pushed.Meta, "only these fields change")
 		require.Equal(t, child.Set.Spec.Template.Labels, pushed.Spec.Template.Labels)
 
 		o.Sets[0].Set = pushed
@@ -171,8 +172,8 @@ func TestPushEach(t *testing.T) {
 	}
 }
 
-// TestTakeOverAnnotations: they are written with a size, never alone, and not read.
-func TestTakeOverAnnotations(t *testing.T) {
+// TestReplicaAnnotations: the annotations with R and R + S are written only together with a size, and never read.
+func TestReplicaAnnotations(t *testing.T) {
 	d := stored(3)
 	child := ownSet(d, "web-a", 3)
 	child.Set.Annotations = map[string]string{"deployment.kubernetes.io/desired-replicas": "77", "note": "kept"}
@@ -196,8 +197,8 @@ func TestTakeOverAnnotations(t *testing.T) {
 	require.Equal(t, child.Set.Annotations, plan.Scale[0].Set.Annotations)
 }
 
-// TestCollisions: while a name is taken the next one is tried, each a different one, and each
-// recorded before it is used.
+// TestCollisions: while the name of the new set is taken, the next one is tried. All names differ, and the collision is
+// recorded before the next name is used.
 func TestCollisions(t *testing.T) {
 	d := stored(1)
 	o := &deployment.Observation{Deployment: d, Read: live}
@@ -221,14 +222,14 @@ func TestCollisions(t *testing.T) {
 	}
 }
 
-// growing is a rolling update of a deployment of five whose new set has three
-// machines, and names for them that it has not settled yet. There is room for two.
+// growing returns a rolling update of a deployment of five. The new set has three machines, whose names are not settled
+// yet, and room for two more.
 func growing(t *testing.T) (*deployment.Observation, *deployment.Policy) {
 	o, p := settledObservation(t, 3), deployment.DefaultPolicy()
 	d := o.Deployment
 	o.Read, d.Spec.Replicas, p.Names = live, 5, 100
 	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 2}
-	d.Status.RolloutFailures.Revision = 2 // if it counts them, it has begun
+	d.Status.RolloutFailures.Revision = 2 // the count of failures has begun, if there is one
 	o.Sets = append(o.Sets, another(d, "large", 1, 1))
 	set := o.Sets[0].Set
 	set.Instructions.Reservation = machineset.Reservation{Settled: 4, Reserved: 7, At: begin}
@@ -238,8 +239,8 @@ func growing(t *testing.T) (*deployment.Observation, *deployment.Policy) {
 	return o, p
 }
 
-// TestNamesComeWithTheSize: a growing set gets the names of its new machines, if all earlier names
-// became machines and nothing keeps it from creating.
+// TestNamesComeWithTheSize: a growing set gets reserved names for its new machines, if all its earlier names became
+// machines and nothing delays its creations.
 func TestNamesComeWithTheSize(t *testing.T) {
 	condition := func(typ string) func(*deployment.Observation, *deployment.Policy) {
 		return func(o *deployment.Observation, _ *deployment.Policy) {
@@ -306,8 +307,7 @@ func TestNamesComeWithTheSize(t *testing.T) {
 	}
 }
 
-// TestNamesOfMachinesThatFailed: the set replaces a failed machine under a name that it gives out
-// itself.
+// TestNamesOfMachinesThatFailed: a set reserves the name of a failed machine's replacement itself.
 func TestNamesOfMachinesThatFailed(t *testing.T) {
 	o, p := growing(t)
 	o.Sets[0].Machines[0].Status.Phase = machine.PhaseFailed

@@ -13,39 +13,38 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// gathered is a fleet of six that rolls three at a time, with orders that gather
-// for a second.
-func gathered(t *testing.T) *story {
+// gatheringFleet returns a fleet of six with a surge of three, whose orders gather for a second.
+func gatheringFleet(t *testing.T) *scenario {
 	d := web(6)
 	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 3}
-	s := newStory(t, d)
+	s := newScenario(t, d)
 	s.shell.p.Gather, s.shell.p.ProgressInterval = time.Second, 3*time.Second
 	s.settle()
 	return s
 }
 
-// amidWave is that fleet when the first of three new machines has come up.
-func amidWave(t *testing.T) *story {
-	s := gathered(t)
+// amidWave returns a gatheringFleet in a rollout, when the first of three new machines has come up.
+func amidWave(t *testing.T) *scenario {
+	s := gatheringFleet(t)
 	s.edit(class("large"))
 	s.shell.pass()
 	s.pass(time.Second)
-	s.obeyAll()
+	s.runSetControllers()
 	s.shell.pass()
-	s.live(s.pending()[0])
+	s.advanceMachine(s.pending()[0])
 	return s
 }
 
 // comeUp lets the pending machines come up one by one, with a decision after each.
-func (s *story) comeUp(n int, every time.Duration) {
+func (s *scenario) comeUp(n int, every time.Duration) {
 	for _, m := range s.pending()[:n] {
 		s.pass(every)
-		s.live(m)
+		s.advanceMachine(m)
 		s.decide()
 	}
 }
 
-func (s *story) pending() (out []*machine.Machine) {
+func (s *scenario) pending() (out []*machine.Machine) {
 	for _, m := range s.machines {
 		if m.Status.Phase == machine.PhasePending && !m.Deleted() {
 			out = append(out, m)
@@ -55,46 +54,47 @@ func (s *story) pending() (out []*machine.Machine) {
 }
 
 func init() {
-	stories["gather"] = func(t *testing.T) *story {
-		s := gathered(t)
-		s.say("a new class: the first orders are given at once")
+	scenarios["gather"] = func(t *testing.T) *scenario {
+		s := gatheringFleet(t)
+		s.comment("a new class: the first orders are given at once")
 		s.edit(class("large"))
 		s.decide()
 		s.pass(time.Second)
-		s.obeyAll()
+		s.runSetControllers()
 		s.decide()
-		s.say("new machines come up one by one: old ones go when all are there")
+		s.comment("new machines come up one by one: old ones go when all are there")
 		s.comeUp(3, 300*time.Millisecond)
-		s.say("the sets follow, and three more may come")
+		s.comment("the sets follow, and three more may come")
 		s.pass(100 * time.Millisecond)
-		s.obeyAll()
+		s.runSetControllers()
 		s.decide()
-		s.obeyAll()
-		s.say("one of the next wave does not come up: the others are not waited for for longer than a second")
+		s.runSetControllers()
+		s.comment("one of the next wave does not come up: the others are not waited for for longer than a second")
 		s.comeUp(2, 300*time.Millisecond)
 		s.pass(699 * time.Millisecond)
 		s.decide()
 		s.pass(time.Millisecond)
 		s.decide()
-		s.say("another size is wanted: that does not wait")
+		s.comment("another size is wanted: that does not wait")
 		s.edit(replicas(8))
 		s.decide()
 		return s
 	}
 }
 
-// TestGathering: what a process remembers of it only decides when.
+// TestGathering: waiting orders are given at the latest when Policy.Gather is over, and at once in each of these
+// cases.
 func TestGathering(t *testing.T) {
-	for name, change := range map[string]func(*story){
-		"its time is over":       func(s *story) { s.pass(1) },
-		"the clock was set back": func(s *story) { s.pass(-time.Second) },
-		"half of its deadline is over": func(s *story) {
+	for name, change := range map[string]func(*scenario){
+		"its time is over":       func(s *scenario) { s.pass(1) },
+		"the clock was set back": func(s *scenario) { s.pass(-time.Second) },
+		"half of its deadline is over": func(s *scenario) {
 			s.pass(1 - time.Second/2)
 			s.edit(func(spec *deployment.Spec) { spec.ProgressDeadline = time.Second })
 			s.deployment.Status.ObservedGeneration = s.deployment.Generation
 		},
-		"orders do not gather":  func(s *story) { s.shell.p.Gather = 0 },
-		"nothing is to join it": func(s *story) { s.live(s.pending()[1]); s.live(s.pending()[0]) },
+		"orders do not gather":  func(s *scenario) { s.shell.p.Gather = 0 },
+		"nothing is to join it": func(s *scenario) { s.advanceMachine(s.pending()[1]); s.advanceMachine(s.pending()[0]) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := amidWave(t)
@@ -112,7 +112,7 @@ func TestGathering(t *testing.T) {
 
 			change(s)
 			s.shell.decided = func(_ *deployment.Observation, p deployment.Plan) {
-				if len(p.Scale) > 0 { // they may meet a conflict, and do not wait again for that
+				if len(p.Scale) > 0 { // after a conflict they do not wait again
 					require.Equal(t, waiting.Gathering, p.Gathering)
 				}
 			}
@@ -124,9 +124,9 @@ func TestGathering(t *testing.T) {
 	}
 }
 
-// TestOrdersGatherBeforeTheStatusTells: a change of the spec just after a status is not reported
-// for a while. Its orders gather then, except those for another size.
-func TestOrdersGatherBeforeTheStatusTells(t *testing.T) {
+// TestOrdersGatherBeforeStatusIsWritten: after a change of the spec orders do not gather. But while the next status
+// is delayed, only a change of the size is recognized as such a change.
+func TestOrdersGatherBeforeStatusIsWritten(t *testing.T) {
 	for name, line := range map[string]struct {
 		ago     time.Duration // of the last status
 		change  func(*deployment.Spec)
@@ -147,9 +147,9 @@ func TestOrdersGatherBeforeTheStatusTells(t *testing.T) {
 	}
 }
 
-// TestSlowReadsEndARolloutsBeginning: a rollout that has begun, and was reported, is recorded even
-// if the live read before that takes longer than a second, and the next status is far off (P28).
-func TestSlowReadsEndARolloutsBeginning(t *testing.T) {
+// TestRevisionIsRecordedDespiteSlowReads: after the status has reported a rollout, the deployment's revision is
+// recorded, even if the live read before that takes longer than a second and the next status is delayed (P28).
+func TestRevisionIsRecordedDespiteSlowReads(t *testing.T) {
 	p := deployment.DefaultPolicy()
 	p.ProgressInterval = time.Minute
 	d := stored(3)
@@ -178,18 +178,18 @@ func TestGatherWaitsForNoneUnderAStrictQuota(t *testing.T) {
 	s := amidWave(t)
 	s.shell.p.StrictQuota = true
 	for _, m := range s.pending() {
-		s.live(m)
+		s.advanceMachine(m)
 	}
 	old := s.sets[0].Name
 	before := s.set(old).Spec.Replicas
 	s.shell.pass()
-	require.Less(t, s.set(old).Spec.Replicas, before, "nothing more is to come")
+	require.Less(t, s.set(old).Spec.Replicas, before, "no other order is expected, so this one does not wait")
 }
 
-// TestSizesRestOnAFreshLiveRead: from machineset.DeleteWithin after its end on, a live read allows
-// no resize. Neither does one that ended in the future.
+// TestResizesNeedAFreshLiveRead: a live read allows no resize from machineset.DeleteWithin after its end on. A live
+// read that ended in the future allows none either.
 // Invariants: P7
-func TestSizesRestOnAFreshLiveRead(t *testing.T) {
+func TestResizesNeedAFreshLiveRead(t *testing.T) {
 	o := settledObservation(t, 3)
 	o.Deployment.Spec.Replicas, o.Read.Ended = 4, begin
 	for after, fresh := range map[time.Duration]bool{
@@ -203,13 +203,13 @@ func TestSizesRestOnAFreshLiveRead(t *testing.T) {
 		}
 	}
 	o.Read.Ended = time.Time{}
-	require.Len(t, decide(t, o, begin.Add(time.Hour)).Scale, 1, "it is not known when it ended")
+	require.Len(t, decide(t, o, begin.Add(time.Hour)).Scale, 1, "if the end of the read is not known, it does not expire")
 }
 
-// TestMarksRestOnAFreshLiveRead: a machine is selected because enough others were available when
+// TestMarksNeedAFreshLiveRead: a machine is selected because enough others were available when
 // they were read. So the selection needs a fresh live read, as the deletion of a set does.
 // Invariants: P7
-func TestMarksRestOnAFreshLiveRead(t *testing.T) {
+func TestMarksNeedAFreshLiveRead(t *testing.T) {
 	mark := func() *deployment.Observation {
 		d := stored(3)
 		rollsInPlace(d, 3, 0, 1)

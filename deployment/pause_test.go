@@ -18,7 +18,7 @@ import (
 const pausedKey = "millwright-go/paused"
 
 func init() {
-	for name, tell := range map[string]func(*testing.T) *story{
+	for name, tell := range map[string]func(*testing.T) *scenario{
 		"paused-old-set":           pausedOldSet,
 		"paused-new-set":           pausedNewSet,
 		"paused-old-machine":       pausedOldMachine,
@@ -26,7 +26,7 @@ func init() {
 		"paused-set-in-place":      pausedInPlace,
 		"paused-machine-is-chosen": pausedChosen,
 	} {
-		stories[name] = tell
+		scenarios[name] = tell
 	}
 }
 
@@ -55,8 +55,8 @@ func (w *world) pauseMachine(name string, yes bool) {
 	w.changeMachine(name, func(m *machine.Machine) { setPause(&m.Meta, yes) })
 }
 
-// removable returns the machines that may go from a set with n too many. It returns none if paused
-// machines that do not work fill the surplus.
+// removable returns the machines that may be deleted of a set with a surplus of n, and how many at most: none if there
+// are n paused machines that are not available.
 func (w *world) removable(alive []*machine.Machine, n int64) (free []*machine.Machine, most int) {
 	minReady := time.Duration(0)
 	if w.deployment != nil {
@@ -76,88 +76,88 @@ func (w *world) removable(alive []*machine.Machine, n int64) (free []*machine.Ma
 	return free, int(n)
 }
 
-func pausedOldSet(t *testing.T) *story {
+func pausedOldSet(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("the set is paused, and another class is wanted")
+	s.comment("the set is paused, and another class is wanted")
 	s.pauseSet(s.sets[0].Name, true)
 	s.edit(class("large"))
 	s.decide()
-	s.follow(2)
-	s.say("two are wanted: the new set keeps to what is left")
+	s.runRounds(2)
+	s.comment("two are wanted: the new set keeps to what is left")
 	s.edit(replicas(2))
 	s.pass(time.Minute)
 	s.decide()
-	s.say("resumed")
+	s.comment("resumed")
 	s.pauseSet(s.sets[0].Name, false)
-	s.follow(4)
+	s.runRounds(4)
 	return s
 }
 
-func pausedNewSet(t *testing.T) *story {
+func pausedNewSet(t *testing.T) *scenario {
 	s := settled(t, web(3))
 	s.edit(class("large"))
 	s.decide()
-	s.say("the new set is paused when it has its first machine")
-	s.follow(1)
+	s.comment("the new set is paused when it has its first machine")
+	s.runRounds(1)
 	s.pauseSet(s.sets[1].Name, true)
-	s.follow(2)
-	s.say("resumed")
+	s.runRounds(2)
+	s.comment("resumed")
 	s.pauseSet(s.sets[1].Name, false)
-	s.follow(4)
+	s.runRounds(4)
 	return s
 }
 
-func pausedOldMachine(t *testing.T) *story {
+func pausedOldMachine(t *testing.T) *scenario {
 	s := settled(t, web(2))
-	s.say("the first machine is paused, and another class is wanted")
+	s.comment("the first machine is paused, and another class is wanted")
 	s.pauseMachine(s.running(0), true)
 	s.edit(class("large"))
 	s.decide()
-	s.follow(4)
-	s.say("resumed")
+	s.runRounds(4)
+	s.comment("resumed")
 	s.pauseMachine(s.running(0), false)
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }
 
-func pausedSetDeletion(t *testing.T) *story {
+func pausedSetDeletion(t *testing.T) *scenario {
 	s := settled(t, web(2)).rolled("large")
-	s.say("the set in use is paused, and the deployment is deleted")
+	s.comment("the set in use is paused, and the deployment is deleted")
 	name := s.sets[1].Name
 	s.pauseSet(name, true)
 	s.deleteDeployment()
 	s.decide()
-	s.follow(2)
-	s.say("resumed")
+	s.runRounds(2)
+	s.comment("resumed")
 	s.pauseSet(name, false)
-	s.follow(3)
+	s.runRounds(3)
 	return s
 }
 
-func pausedInPlace(t *testing.T) *story {
+func pausedInPlace(t *testing.T) *scenario {
 	d := web(2)
 	d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: 1}}
 	s := settled(t, d)
-	s.say("the first machine is paused, and another class is wanted")
+	s.comment("the first machine is paused, and another class is wanted")
 	first := s.running(0)
 	s.pauseMachine(first, true)
 	s.edit(class("large"))
 	s.decide()
-	s.follow(6)
-	s.say("the old set is paused instead")
+	s.runRounds(6)
+	s.comment("the old set is paused instead")
 	s.pauseSet(s.sets[0].Name, true)
 	s.pauseMachine(first, false)
-	s.follow(1)
-	s.say("resumed")
+	s.runRounds(1)
+	s.comment("resumed")
 	s.pauseSet(s.sets[0].Name, false)
-	s.follow(6)
+	s.runRounds(6)
 	return s
 }
 
-func pausedChosen(t *testing.T) *story {
+func pausedChosen(t *testing.T) *scenario {
 	s := settled(t, web(3))
 	name := s.running(1)
-	s.say("machine %s is paused, and a scaler chooses it to go", name)
+	s.comment("machine %s is paused, and a scaler chooses it to go", name)
 	s.pauseMachine(name, true)
 	d := s.deployment.Clone()
 	d.Annotations = map[string]string{"node.machine.sapcloud.io/trigger-deletion-by-mcm": name + "~" + s.now.UTC().Format(time.RFC3339)}
@@ -167,12 +167,12 @@ func pausedChosen(t *testing.T) *story {
 	s.deployment = d
 	s.changed()
 	s.decide()
-	s.follow(2)
+	s.runRounds(2)
 	return s
 }
 
-// TestPausedSetsGetNoSize: in any observation, a paused set is not resized or deleted, and no
-// machine moves to or from it that was not on its way.
+// TestPausedSetsGetNoSize: for any observation, a paused set is not resized or deleted, and no machine moves to or from
+// it, except for moves that had begun.
 func TestPausedSetsGetNoSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
@@ -212,14 +212,14 @@ func TestPausedSetsGetNoSize(t *testing.T) {
 	})
 }
 
-// pauses lets people pause sets and machines, and resume them.
+// pauses lets users pause and resume sets and machines.
 func (c *chaos) pauses() {
 	switch {
 	case rapid.Bool().Draw(c.t, "a set") && len(c.sets) > 0:
-		s := one(c.t, "paused set", c.sets)
+		s := drawOne(c.t, "paused set", c.sets)
 		c.pauseSet(s.Name, !isPaused(&s.Meta))
 	case len(c.machines) > 0:
-		m := one(c.t, "paused machine", c.machines)
+		m := drawOne(c.t, "paused machine", c.machines)
 		c.pauseMachine(m.Name, !isPaused(&m.Meta))
 	}
 }
@@ -234,21 +234,20 @@ func (c *chaos) resumeAll() {
 	}
 }
 
-// TestP7WithPauses: sets and machines are paused and resumed at any moment of a rollout. The fleet
-// never leaves its bounds, and once all are resumed the rollout completes. While one is paused, the
-// reason for a wait says so.
+// TestP7WithPauses: sets and machines are paused and resumed at any moment of a rollout. The fleet never leaves its
+// bounds, and once all are resumed the rollout completes. If a pass waits for a paused object, its reason says so.
 // Invariants: P3 P7
 func TestP7WithPauses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
-		require.GreaterOrEqual(t, c.rest(), 0)
-		c.hire()
+		require.GreaterOrEqual(t, c.converge(), 0)
+		c.startShell()
 		ceiling, floor := limitsOf(&c.deployment.Spec)
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			if rapid.IntRange(0, 9).Draw(t, "who") == 0 {
 				c.pauses()
 			} else {
-				c.move()
+				c.randomStep()
 			}
 			total, usable, now := c.sums()
 			require.LessOrEqual(t, total, ceiling, "P7: machines in all: %s", c)
@@ -261,15 +260,15 @@ func TestP7WithPauses(t *testing.T) {
 			}
 			require.True(t, waitsFor[deployment.RolloutOf(p.Why).Reason], "P3: %s", p.Why)
 		}
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges while paused: %s", c)
+		require.GreaterOrEqual(t, c.converge(), 0, "P3: never converges while paused: %s", c)
 		c.resumeAll()
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
+		require.GreaterOrEqual(t, c.converge(), 0, "P3: never converges: %s", c)
 		requireComplete(t, c.world)
 	})
 }
 
-// TestP7WithPausesAndFaults: with all other faults, each order keeps to the bounds, and deletion
-// ends when all are resumed.
+// TestP7WithPausesAndFaults: with pauses and all other faults, each order keeps the bounds, and a deletion ends when all
+// are resumed.
 // Invariants: P7
 func TestP7WithPausesAndFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -278,22 +277,21 @@ func TestP7WithPausesAndFaults(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(t, "who") == 0 {
 				c.pauses()
 			} else {
-				c.move()
+				c.randomStep()
 			}
 		}
 		c.deleteDeployment()
-		require.GreaterOrEqual(t, c.rest(), 0)
+		require.GreaterOrEqual(t, c.converge(), 0)
 		c.resumeAll()
-		require.GreaterOrEqual(t, c.rest(), 0)
+		require.GreaterOrEqual(t, c.converge(), 0)
 		require.Nil(t, c.deployment, "%s", c)
 	})
 }
 
-// TestSurplusOfAPausedSetHoldsNobodyUp: a set that has said that it is paused deletes no machine.
-// So the available ones that it should keep count, although one that is not available is surplus.
-// Before that it may be deleting any of them.
+// TestSurplusOfAPausedSetDelaysNobody: a set whose status says that it is paused deletes no machine. So its available
+// machines count, even if it has a surplus. Before the status says so, the set may be deleting any of them.
 // Invariants: P3 P7
-func TestSurplusOfAPausedSetHoldsNobodyUp(t *testing.T) {
+func TestSurplusOfAPausedSetDelaysNobody(t *testing.T) {
 	condition := func(status object.ConditionStatus) []object.Condition {
 		return []object.Condition{{Type: machineset.ConditionPaused, Status: status}}
 	}
@@ -326,15 +324,14 @@ func TestSurplusOfAPausedSetHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestP7WithPausesAndIllness: machines of sets that are paused and resumed become ill and recover.
-// Each order keeps to the bounds. The rollout goes as far as it can while some are paused, and
-// completes afterwards.
+// TestP7WithPausesAndUnhealthyMachines: machines of sets that are paused and resumed become unhealthy and recover. Each
+// order keeps the bounds. The rollout proceeds as far as it can while some are paused, and completes afterwards.
 // Invariants: P3 P7
-func TestP7WithPausesAndIllness(t *testing.T) {
+func TestP7WithPausesAndUnhealthyMachines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
-		require.GreaterOrEqual(t, c.rest(), 0)
-		c.hire()
+		require.GreaterOrEqual(t, c.converge(), 0)
+		c.startShell()
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "who") {
 			case 0:
@@ -342,19 +339,19 @@ func TestP7WithPausesAndIllness(t *testing.T) {
 			case 1:
 				c.machineIll()
 			default:
-				c.move()
+				c.randomStep()
 			}
 		}
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges while paused: %s", c)
+		require.GreaterOrEqual(t, c.converge(), 0, "P3: never converges while paused: %s", c)
 		c.resumeAll()
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
+		require.GreaterOrEqual(t, c.converge(), 0, "P3: never converges: %s", c)
 		requireComplete(t, c.world)
 	})
 }
 
-// TestPausedHistoryStays: an empty old set above the limit is not deleted while it is paused. Of
-// several paused machines the first by name is named.
-func TestPausedHistoryStays(t *testing.T) {
+// TestPausedOldSetStays: an empty old set beyond the history limit is not deleted while it is paused. If several
+// machines are paused, the reason names the first by name.
+func TestPausedOldSetStays(t *testing.T) {
 	o := settledObservation(t, 3)
 	o.Sets = append(o.Sets, another(o.Deployment, "large", 0, 0))
 	o.Deployment.Spec.RevisionHistoryLimit = ptr(0)
@@ -380,9 +377,9 @@ func TestPausedHistoryStays(t *testing.T) {
 	require.Contains(t, plan.Why.String(), "; 3 machines of it are paused, such as "+machines[2].Name)
 }
 
-// TestPausedSetsTakeAndGiveNone: an updated machine moves when neither set is paused. An invalid
-// size is not repaired before.
-func TestPausedSetsTakeAndGiveNone(t *testing.T) {
+// TestNoMoveWithPausedSets: an updated machine moves only while neither set is paused. An invalid size of a paused set
+// is not repaired.
+func TestNoMoveWithPausedSets(t *testing.T) {
 	d := stored(2)
 	d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: 1}}
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{another(d, "large", 0, 2), ownSet(d, "web-a", 0)}}
@@ -404,9 +401,9 @@ func TestPausedSetsTakeAndGiveNone(t *testing.T) {
 	require.Equal(t, deployment.ReasonRepair, decide(t, o, begin).Why.Reason)
 }
 
-// Another manager copies a deployment's annotations to its sets. A set that is paused by such a
-// copy is resumed. One that is paused by itself stays so.
-func TestCopiedPauseIsTakenOff(t *testing.T) {
+// TestCopiedPauseIsRemoved: another manager copies a deployment's annotations to its sets. A set that is paused only by
+// such a copy is resumed. One with a pause annotation of its own stays paused.
+func TestCopiedPauseIsRemoved(t *testing.T) {
 	key := deployment.DefaultPolicy().Keys.Paused
 	for said, copied := range map[string]bool{"true": true, "1": false, "": false} {
 		o := settledObservation(t, 2)
@@ -433,8 +430,8 @@ func TestCopiedPauseIsTakenOff(t *testing.T) {
 	}
 }
 
-// TestFrozenGrowsNothing: from any state, a frozen deployment creates no set and raises none but
-// one of negative size. It orders the same lowerings as otherwise.
+// TestFrozenGrowsNothing: from any state, a frozen deployment creates no set, and raises none except one with a negative
+// size. It lowers the same sets as one that is not frozen.
 // Invariants: P25
 func TestFrozenGrowsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -454,14 +451,13 @@ func TestFrozenGrowsNothing(t *testing.T) {
 		for _, order := range frozen.Scale {
 			require.Less(t, order.Why.Want, order.Why.Have)
 		}
-		if len(thawed.Create) == 0 && len(thawed.Scale) > 0 && !restores { // that may lower others to make room
+		if len(thawed.Create) == 0 && len(thawed.Scale) > 0 && !restores { // keeping machines of old sets may lower others to make room
 			require.Equal(t, lowered, frozen.Scale)
 		}
 	})
 }
 
-// TestFrozenSaysSo: a frozen deployment reports what it waits for, and continues from there when it
-// thaws.
+// TestFrozenSaysSo: a frozen deployment reports what it waits for, and continues when it is no longer frozen.
 func TestFrozenSaysSo(t *testing.T) {
 	d := stored(3)
 	o := &deployment.Observation{Deployment: d, Read: live, Frozen: true, Sets: []deployment.Children{ownSet(d, "web-a", 1)}}

@@ -17,12 +17,12 @@ import (
 const preserveKey = "node.machine.sapcloud.io/preserve"
 
 func init() {
-	stories["preserved-during-a-rollout"] = preservedWhileRolling
-	stories["preserved-and-scaled-down"] = preservedAndScaledDown
-	stories["preserve-share"] = preserveShare
+	scenarios["preserved-during-a-rollout"] = preservedWhileRolling
+	scenarios["preserved-and-scaled-down"] = preservedAndScaledDown
+	scenarios["preserve-share"] = preserveShare
 }
 
-// preserve keeps a machine for inspection until a time, or ends that.
+// preserve preserves a machine until a time. A zero time ends that.
 func (w *world) preserve(name string, until time.Time) {
 	w.changeMachine(name, func(m *machine.Machine) {
 		m.Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: w.second(), Until: until}
@@ -32,71 +32,70 @@ func (w *world) preserve(name string, until time.Time) {
 	})
 }
 
-// keepable reports whether keeping a machine and releasing it again makes nothing missing: it is
-// available, no machine of its set was told to go, its set has not chosen it to go before its size
-// was raised again, and no more are kept than must be available.
-func (c *chaos) keepable(m *machine.Machine) bool {
+// mayPreserve reports whether a machine can be preserved and released without a gap in availability: it is available,
+// its set has no surplus and has not chosen it for deletion before its size was raised again, and no more machines are
+// preserved than must be available.
+func (c *chaos) mayPreserve(m *machine.Machine) bool {
 	_, floor := limitsOf(&c.deployment.Spec)
 	for _, s := range c.sets {
 		if n := c.numbers(s); m.OwnedBy(s.UID) && (n.actual > n.spec || slices.Contains(c.chosen[s.UID], m.Name)) {
 			return false
 		}
 	}
-	return available(m, c.deployment.Spec.MinReady, c.now) && c.kept() < floor
+	return available(m, c.deployment.Spec.MinReady, c.now) && c.countPreserved() < floor
 }
 
-// machinePreserved keeps a machine, or ends that. Without faults only one that is keepable is kept.
+// machinePreserved preserves a machine, or ends that. Without faults, only a machine that mayPreserve allows.
 func (c *chaos) machinePreserved() {
 	if len(c.machines) == 0 {
 		return
 	}
-	m := one(c.t, "preserved", c.machines)
+	m := drawOne(c.t, "preserved", c.machines)
 	switch {
 	case m.Deleted(), c.deployment == nil:
 	case m.Preserved(c.now):
 		c.preserve(m.Name, time.Time{})
-	case c.keepable(m), c.faults && (m.Ready() || m.Status.Phase == machine.PhaseFailed):
+	case c.mayPreserve(m), c.faults && (m.Ready() || m.Status.Phase == machine.PhaseFailed):
 		c.preserve(m.Name, c.now.Add(time.Duration(rapid.IntRange(1, 60).Draw(c.t, "seconds"))*time.Second))
 	}
 }
 
-// TestP7UnderFaultsPreserved is TestP7UnderFaults with machines that are kept for inspection: they
-// count towards R + S, and the floor is R − U less their number. When none is kept any more, the
-// fleet converges (P3).
+// TestP7UnderFaultsPreserved is TestP7UnderFaults with preserved machines: they count towards R + S, and the floor is
+// R − U less their number. When none is preserved any more, the fleet converges (P3).
 // Invariants: P3 P7
 func TestP7UnderFaultsPreserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
 		c.preserves = true
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			c.move()
+			c.randomStep()
 		}
 		for _, m := range c.machines {
 			if m.Preserved(c.now) {
 				c.preserve(m.Name, time.Time{})
 			}
 		}
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
+		require.GreaterOrEqual(t, c.converge(), 0, "P3: never converges: %s", c)
 		requireComplete(t, c.world)
 	})
 }
 
-// TestP7EndToEndPreserved is TestP7EndToEnd with running machines that users keep and release. Only
-// Recreate tells a set to delete one of them. A rollout completes with those that stay.
+// TestP7EndToEndPreserved is TestP7EndToEnd with running machines that users preserve and release. Only Recreate makes a
+// set delete a preserved machine. A rollout completes although preserved machines of old sets stay.
 // Invariants: P7
 func TestP7EndToEndPreserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
-		require.GreaterOrEqual(t, c.rest(), 0)
-		c.hire()
+		require.GreaterOrEqual(t, c.converge(), 0)
+		c.startShell()
 		c.preserves, c.observe = true, c.checkAside
 		spec := &c.deployment.Spec
 		ceiling, floor := limitsOf(spec)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
-			c.move()
+			c.randomStep()
 			total, usable, now := c.sums()
-			kept, going := c.kept(), 0
-			for _, s := range c.sets { // kept by a user who came too late
+			kept, going := c.countPreserved(), 0
+			for _, s := range c.sets { // a machine that was preserved after its set was ordered to delete it
 				n := c.numbers(s)
 				going += n.preserved - n.stay()
 			}
@@ -104,14 +103,14 @@ func TestP7EndToEndPreserved(t *testing.T) {
 			require.GreaterOrEqual(t, now, floor-kept-going, "P7: machines available: %s", c)
 			require.GreaterOrEqual(t, usable, floor-kept, "P7: machines available once the sets have followed: %s", c)
 		}
-		for _, m := range c.machines { // they stay as they are
+		for _, m := range c.machines { // they stay preserved
 			if m.Preserved(c.now) {
 				c.preserve(m.Name, c.now.Add(10000*time.Hour))
 			}
 		}
 		c.preserves = false
-		require.GreaterOrEqual(t, c.rest(), 0, "P3: never converges: %s", c)
-		kept, d := min(c.kept(), int(spec.Replicas)), c.deployment
+		require.GreaterOrEqual(t, c.converge(), 0, "P3: never converges: %s", c)
+		kept, d := min(c.countPreserved(), int(spec.Replicas)), c.deployment
 		require.Equal(t, kept, int(d.Status.Preserved))
 		require.Equal(t, int(spec.Replicas)-kept, int(d.Status.Available), "%s", c)
 		require.Equal(t, object.True, object.FindCondition(d.Status.Conditions, deployment.ConditionAvailable).Status)
@@ -120,17 +119,17 @@ func TestP7EndToEndPreserved(t *testing.T) {
 		}
 		for _, s := range c.sets {
 			if s.Spec.Replicas == 0 {
-				continue // if it comes back, its resizing takes them along
+				continue // the order that resizes it again will write them
 			}
 			require.Equal(t, machine.RolloutMarks{}, s.Instructions.Marks, "marks of a rollout that is over")
 		}
 	})
 }
 
-// checkAside requires that no set is lowered to fewer machines than are kept in it, except by
-// Recreate, or if more are kept than are wanted in total.
+// checkAside requires that no set is lowered below the number of its preserved machines, except by Recreate, or if more
+// machines are preserved than are wanted in total.
 func (c *chaos) checkAside(o *deployment.Observation, p deployment.Plan) {
-	if o.Deployment.Spec.Strategy.Kind == deployment.Recreate || c.kept() > int(o.Deployment.Spec.Replicas) {
+	if o.Deployment.Spec.Strategy.Kind == deployment.Recreate || c.countPreserved() > int(o.Deployment.Spec.Replicas) {
 		return
 	}
 	for _, order := range p.Scale {
@@ -146,8 +145,8 @@ func (c *chaos) checkAside(o *deployment.Observation, p deployment.Plan) {
 	}
 }
 
-// kept counts machines that are kept and not told to go since before.
-func (c *chaos) kept() (n int) {
+// countPreserved counts the preserved machines, without those that their sets were already ordered to delete.
+func (c *chaos) countPreserved() (n int) {
 	if c.deployment == nil {
 		return 0
 	}
@@ -157,8 +156,8 @@ func (c *chaos) kept() (n int) {
 	return n
 }
 
-// TestPreserveSharesAddUp: for any sets and deployments, no write of a share lets more machines be
-// kept in total than the limit, unless more were allowed, or kept, before.
+// TestPreserveSharesAddUp: for any observation, no write of a share lets the sets preserve more machines in total than
+// the limit, unless they could preserve more before.
 func TestPreserveSharesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := stored(3)
@@ -177,13 +176,13 @@ func TestPreserveSharesAddUp(t *testing.T) {
 			}
 		}
 		for range 30 {
-			before := claims(o)
+			before := mostPreserved(o)
 			plan := decide(t, o, begin)
 			if plan.Write != nil || !plan.At.IsZero() {
 				break
 			}
 			follow(t, o, plan)
-			require.LessOrEqual(t, claims(o), max(before, int(d.Spec.AutoPreserve)), "%s", plan.Why)
+			require.LessOrEqual(t, mostPreserved(o), max(before, int(d.Spec.AutoPreserve)), "%s", plan.Why)
 		}
 		shares := int32(0)
 		for _, c := range o.Sets {
@@ -193,9 +192,9 @@ func TestPreserveSharesAddUp(t *testing.T) {
 	})
 }
 
-// TestRecreateKeepsNoOldMachines: none of an old template may exist beside the new ones. Those of
-// the new set are kept.
-func TestRecreateKeepsNoOldMachines(t *testing.T) {
+// TestRecreatePreservesNoOldMachines: with Recreate, preserved machines of old sets are deleted, because none may exist
+// beside the new ones. Those of the new set stay.
+func TestRecreatePreservesNoOldMachines(t *testing.T) {
 	for class, to := range map[string]int32{"large": 0, "web-a": 1} {
 		d := stored(1)
 		d.Spec.Strategy = deployment.Strategy{Kind: deployment.Recreate}
@@ -212,9 +211,9 @@ func TestRecreateKeepsNoOldMachines(t *testing.T) {
 	}
 }
 
-// TestCompleteBesideKeptMachines: a rollout that was complete with an old
-// machine kept stays so when a new one fails.
-func TestCompleteBesideKeptMachines(t *testing.T) {
+// TestCompleteBesidePreservedMachines: a rollout that is complete although an old machine is preserved stays complete
+// when a new machine fails.
+func TestCompleteBesidePreservedMachines(t *testing.T) {
 	d := stored(3)
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", 2), another(d, "large", 0, 1)}}
 	for i := range o.Sets {
@@ -238,9 +237,8 @@ func TestCompleteBesideKeptMachines(t *testing.T) {
 	require.EqualValues(t, 1, d.Status.Available)
 }
 
-// TestTurnsAreTaken: machines that are kept lose their selection, because they would begin at any
-// time otherwise.
-func TestTurnsAreTaken(t *testing.T) {
+// TestPreservedMachinesAreDeselected: preserved machines are deselected, because their updates could begin at any time.
+func TestPreservedMachinesAreDeselected(t *testing.T) {
 	for _, how := range []deployment.Orchestration{deployment.Automatic, deployment.Manual} {
 		d := stored(2)
 		d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, Orchestration: how}
@@ -261,10 +259,10 @@ func TestTurnsAreTaken(t *testing.T) {
 	}
 }
 
-// upToMark carries out what comes before the first marking of machines.
+// upToMark carries out plans until one marks machines, and returns it.
 func upToMark(t require.TestingT, o *deployment.Observation) deployment.Plan {
 	for decisions := 0; ; decisions++ {
-		require.Less(t, decisions, mostDecisions, "there is always something before the first marking")
+		require.Less(t, decisions, mostDecisions, "no plan marks machines")
 		plan := decide(t, o, begin)
 		if len(plan.Mark) > 0 || plan.Write != nil || !plan.At.IsZero() {
 			return plan
@@ -273,9 +271,9 @@ func upToMark(t require.TestingT, o *deployment.Observation) deployment.Plan {
 	}
 }
 
-// TestChosenButKept: a scaler's choice of a machine that a user keeps is not passed on, because its
-// set would delete another for it. The choice of one that the set keeps is passed on.
-func TestChosenButKept(t *testing.T) {
+// TestChosenButPreserved: a scaler's choice of a machine that a user preserves is not given to the set, because the set
+// would delete another one instead. The choice of a machine that the set itself preserves is given to it.
+func TestChosenButPreserved(t *testing.T) {
 	for request, handed := range map[string]int{machine.PreserveNow: 0, machine.PreserveAutomatically: 1} {
 		o := settledObservation(t, 3)
 		m := o.Sets[0].Machines[0]
@@ -290,8 +288,8 @@ func TestChosenButKept(t *testing.T) {
 	}
 }
 
-// claims returns how many machines may be kept in all sets at the worst.
-func claims(o *deployment.Observation) (n int) {
+// mostPreserved returns how many machines all sets together may preserve at most.
+func mostPreserved(o *deployment.Observation) (n int) {
 	for _, c := range o.Sets {
 		used := 0
 		for _, m := range c.Machines {
@@ -304,65 +302,65 @@ func claims(o *deployment.Observation) (n int) {
 	return n
 }
 
-func preservedWhileRolling(t *testing.T) *story {
+func preservedWhileRolling(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("the second is kept for an hour")
+	s.comment("the second is kept for an hour")
 	name := s.running(1)
 	s.preserve(name, s.now.Add(time.Hour))
 	s.decide()
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(6)
+	s.runRounds(6)
 	require.False(t, s.machine(name).Deleted())
-	s.say("the time is up")
+	s.comment("the time is up")
 	s.pass(time.Hour)
 	s.decide()
-	s.follow(3)
+	s.runRounds(3)
 	return s
 }
 
-func preservedAndScaledDown(t *testing.T) *story {
+func preservedAndScaledDown(t *testing.T) *scenario {
 	s := settled(t, web(4))
 	name := s.running(1)
-	s.say("the second failed and is kept")
-	s.enter(name, machine.PhaseFailed)
+	s.comment("the second failed and is kept")
+	s.setPhase(name, machine.PhaseFailed)
 	s.preserve(name, s.now.Add(time.Hour))
 	s.decide()
 	for _, n := range []int32{2, 1, 0} {
 		s.edit(func(spec *deployment.Spec) { spec.Replicas = n })
 		s.decide()
-		s.follow(1)
+		s.runRounds(1)
 		require.Equal(t, n == 0, s.machine(name) == nil || s.machine(name).Deleted())
 	}
 	return s
 }
 
-func preserveShare(t *testing.T) *story {
+func preserveShare(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("two failed machines may be kept at a time")
+	s.comment("two failed machines may be kept at a time")
 	s.edit(func(spec *deployment.Spec) { spec.AutoPreserve = 2 })
 	s.decide()
-	s.say("its set keeps one")
+	s.comment("its set keeps one")
 	s.changeMachine(s.running(1), func(m *machine.Machine) {
 		m.Annotations = map[string]string{preserveKey: machine.PreserveAutomatically}
 		m.Status.Phase = machine.PhaseFailed
 		m.Status.Preservation = machine.Preservation{Request: machine.PreserveAutomatically, Since: s.second(), Until: s.now.Add(time.Hour)}
 	})
 	s.decide()
-	s.say("another class is wanted: the old set keeps what it has, the new one may keep the rest")
+	s.comment("another class is wanted: the old set keeps what it has, the new one may keep the rest")
 	s.edit(class("large"))
 	s.decide()
-	s.follow(4)
-	s.say("the time is up")
+	s.runRounds(4)
+	s.comment("the time is up")
 	s.pass(time.Hour)
 	s.decide()
-	s.follow(3)
+	s.runRounds(3)
 	return s
 }
 
-// Failed machines that are kept for inspection are counted over all sets. The status does not list
-// them as failed.
+// TestPreservedFailedMachinesAreNotListedAsFailed: failed machines that are preserved are counted over all sets, and not
+// listed as failed.
 func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 	o := settledObservation(t, 3)
 	kept := machine.Preservation{Request: machine.PreserveNow, Since: begin, Until: begin.Add(3 * time.Hour)}
@@ -385,10 +383,10 @@ func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 	require.Equal(t, []int32{0, 0, 3}, []int32{got.Preserved, got.PreservedFailed, got.Failing}, "its time is up")
 }
 
-// While Recreate is paused, no set grows beside a machine of another one, even if that machine is
-// kept for inspection.
+// TestPausedRecreateWithPreservedMachines: while a deployment with Recreate is paused, no set grows beside a machine of
+// another one, even if that machine is preserved.
 // Invariants: P7
-func TestPausedRecreateSeesKeptMachines(t *testing.T) {
+func TestPausedRecreateWithPreservedMachines(t *testing.T) {
 	o := settledObservation(t, 1)
 	spec := &o.Deployment.Spec
 	spec.Replicas, spec.Paused, spec.Strategy = 3, true, deployment.Strategy{Kind: deployment.Recreate}

@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-func init() { stories["replace-on-request"] = replaceOnRequest }
+func init() { scenarios["replace-on-request"] = replaceOnRequest }
 
 const replaceKey = "millwright-go/replace"
 
@@ -22,22 +22,22 @@ func (w *world) request(name, value string) {
 	w.changeMachine(name, func(m *machine.Machine) { m.Annotations = map[string]string{replaceKey: value} })
 }
 
-func replaceOnRequest(t *testing.T) *story {
+func replaceOnRequest(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.say("the second is to be replaced")
+	s.comment("the second is to be replaced")
 	s.request(s.running(1), "true")
 	s.decide()
 	require.Equal(t, machineset.SurgeAllowance{Surge: 1}, s.sets[0].Instructions.SurgeAllowance)
-	s.say("another class is wanted meanwhile")
+	s.comment("another class is wanted meanwhile")
 	s.edit(class("large"))
 	s.decide()
 	require.Equal(t, machineset.SurgeAllowance{}, s.sets[0].Instructions.SurgeAllowance)
 	return s
 }
 
-// TestSlackIsRoomTakenAlready: when a rollout begins, the machines that the old set may create
-// beyond its size count as created, until its surge allowance is seen to be withdrawn.
-func TestSlackIsRoomTakenAlready(t *testing.T) {
+// TestSurgeAllowanceCountsAsMachines: when a rollout begins, the machines that the old set may create beyond its size
+// count as existing, until its surge allowance is revoked.
+func TestSurgeAllowanceCountsAsMachines(t *testing.T) {
 	d := stored(3)
 	d.Spec.Strategy.MaxSurge.Value = 1
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
@@ -54,9 +54,9 @@ func TestSlackIsRoomTakenAlready(t *testing.T) {
 	require.EqualValues(t, 1, plan.Scale[0].Set.Spec.Replicas)
 }
 
-// TestSlackOfAnEmptySet: the surge allowance of a set that has become empty is withdrawn, because a
-// rollout to nothing would wait for it without end.
-func TestSlackOfAnEmptySet(t *testing.T) {
+// TestSurgeAllowanceOfAnEmptySet: the surge allowance of a set that has become empty is revoked. Otherwise a rollout
+// with 0 replicas would wait for it for ever.
+func TestSurgeAllowanceOfAnEmptySet(t *testing.T) {
 	d := stored(0)
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "large", 0, 0), ownSet(d, "web-a", 0),
@@ -73,9 +73,9 @@ func TestSlackOfAnEmptySet(t *testing.T) {
 	require.Equal(t, deployment.ProgressAvailable, progressing.Reason)
 }
 
-// TestSlackOfASetThatIsNotWhole: a rollout has taken the old set's last machine, and the order for
-// the new set's last one waits for others to join it. What it lacks counts as unavailable.
-func TestSlackOfASetThatIsNotWhole(t *testing.T) {
+// TestSurgeAllowanceWhileMachinesAreMissing: a rollout has removed the old set's last machine, and the order for the new
+// set's last one waits for others to join it. The missing machine counts as unavailable in the surge allowance.
+func TestSurgeAllowanceWhileMachinesAreMissing(t *testing.T) {
 	p := deployment.DefaultPolicy()
 	p.Gather = time.Minute
 	for unavailable, want := range map[int32]int32{1: 0, 2: 1, 3: 2} {
@@ -99,7 +99,8 @@ func TestSlackOfASetThatIsNotWhole(t *testing.T) {
 	}
 }
 
-// TestRequestsWait: requests wait while the deployment is paused, and end when they are withdrawn.
+// TestRequestsWait: replace requests wait while the deployment is paused. If they are withdrawn, the surge allowance is
+// revoked.
 func TestRequestsWait(t *testing.T) {
 	o := settledObservation(t, 3)
 	m := o.Sets[0].Machines[0]
@@ -118,9 +119,9 @@ func TestRequestsWait(t *testing.T) {
 	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Instructions.SurgeAllowance)
 }
 
-// TestRequestsWaitForAnUpdateInPlace: a machine of the set is still being updated to what was
-// wanted before. It moves to another set only while its own has no more machines than ordered, and
-// the set would replace none before the machine is available. So each would wait for the other.
+// TestRequestsWaitForAnUpdateInPlace: while a machine of the set is still being updated to an earlier template, the set
+// gets no surge allowance. The machine could only move when its set has no surplus, and the set would delete none
+// before that machine is available, so they would wait for each other.
 // Invariants: P5
 func TestRequestsWaitForAnUpdateInPlace(t *testing.T) {
 	o := settledObservation(t, 3)
@@ -145,10 +146,10 @@ func TestRequestsWaitForAnUpdateInPlace(t *testing.T) {
 	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Instructions.SurgeAllowance)
 }
 
-// TestRaiseIsNotedBeforeMachinesCome: a raised set may be about to delete machines that are still
-// on their way, or that its surge allowance lets it create.
+// TestRaiseIsRecordedBeforeMachinesExist: a raise is also recorded if the set does not have more machines than its size
+// yet, but may still create some, because of a reservation or of its surge allowance.
 // Invariants: P7
-func TestRaiseIsNotedBeforeMachinesCome(t *testing.T) {
+func TestRaiseIsRecordedBeforeMachinesExist(t *testing.T) {
 	key := deployment.DefaultPolicy().Keys.RaisedFrom
 	for what, change := range map[string]func(*deployment.Children){
 		"announced": func(c *deployment.Children) {
@@ -177,8 +178,8 @@ func TestRaiseIsNotedBeforeMachinesCome(t *testing.T) {
 }
 
 func init() {
-	stories["too-old"] = tooOld
-	stories["too-old-in-a-rollout"] = tooOldInRollout
+	scenarios["too-old"] = tooOld
+	scenarios["too-old-in-a-rollout"] = tooOldInRollout
 }
 
 func aging(d *deployment.Deployment) *deployment.Deployment {
@@ -186,29 +187,29 @@ func aging(d *deployment.Deployment) *deployment.Deployment {
 	return d
 }
 
-func tooOld(t *testing.T) *story {
+func tooOld(t *testing.T) *scenario {
 	s := settled(t, aging(web(3)))
-	s.say("a day and a half later")
+	s.comment("a day and a half later")
 	s.pass(36 * time.Hour)
 	s.decide()
 	require.Equal(t, machineset.SurgeAllowance{Surge: 1}, s.sets[0].Instructions.SurgeAllowance)
-	s.say("they were replaced")
+	s.comment("they were replaced")
 	for _, m := range s.machines {
 		s.changeMachine(m.Name, func(m *machine.Machine) { m.CreatedAt, m.Status.Since = s.second(), s.second() })
 	}
 	s.pass(time.Minute)
 	s.decide()
-	s.say("another age is wanted: no machine goes for that")
+	s.comment("another age is wanted: no machine goes for that")
 	s.edit(func(spec *deployment.Spec) { spec.MaxAge = 48 * time.Hour })
 	s.decide()
 	return s
 }
 
-func tooOldInRollout(t *testing.T) *story {
+func tooOldInRollout(t *testing.T) *scenario {
 	s := settled(t, aging(web(2)))
 	s.edit(class("large"))
 	s.decide()
-	s.say("a day and a half later the new machines have not come up")
+	s.comment("a day and a half later the new machines have not come up")
 	s.pass(36 * time.Hour)
 	s.decide()
 	return s
@@ -225,10 +226,10 @@ func old(o *deployment.Observation, n int) {
 	o.Deployment.Spec.MaxAge, o.Sets[0].Set.Spec.MaxAge = 24*time.Hour, 24*time.Hour
 }
 
-// TestExpiryNeedsItsTime: the bounds are lent for machines that are available, not paused and not
-// being updated, and to sets that are not paused. The next decision comes when the next machine is
-// too old.
-func TestExpiryNeedsItsTime(t *testing.T) {
+// TestSurgeAllowanceForExpiredMachines: a set gets a surge allowance for machines that are too old if they are
+// available, not paused and not being updated, and the set is not paused. The next decision is due when the next
+// machine is too old.
+func TestSurgeAllowanceForExpiredMachines(t *testing.T) {
 	for name, change := range map[string]func(*deployment.Observation){
 		"paused deployment": func(o *deployment.Observation) { o.Deployment.Spec.Paused = true },
 		"paused set":        func(o *deployment.Observation) { setPause(&o.Sets[0].Set.Meta, true) },

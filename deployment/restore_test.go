@@ -13,11 +13,11 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// raisedFrom is the annotation that notes a raise.
+// raisedFrom is the annotation that records a raise.
 var raisedFrom = deployment.DefaultPolicy().Keys.RaisedFrom
 
-// lostAmid is a fleet of 4, with one machine more and none less allowed. Its old set has three
-// machines and should keep one. One of the two machines of the new set has become ill.
+// lostAmid returns a fleet of 4 with a surge of 1 and none unavailable. Its old set has three machines and the size 1.
+// One of the two machines of the new set has become unhealthy.
 func lostAmid() *deployment.Observation {
 	d := stored(4)
 	d.Spec.Strategy = deployment.Strategy{Kind: deployment.RollingUpdate, MaxSurge: rollout.IntOrPercent{Value: 1}}
@@ -34,23 +34,22 @@ func lostAmid() *deployment.Observation {
 	return &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, current}}
 }
 
-// requireNoneMade lets a set decide whose machines were read live.
+// requireNoneMade requires that a set's own decision, on a live read, creates no machine.
 func requireNoneMade(t *testing.T, c *deployment.Children) {
 	t.Helper()
 	plan, err := machineset.Decide(&machineset.Observation{Set: c.Set, Machines: c.Machines, Read: live}, machineset.DefaultPolicy(), begin)
 	require.NoError(t, err)
-	require.Empty(t, plan.Push, "it would come before")
+	require.Empty(t, plan.Push, "a push would come before a creation")
 	require.Empty(t, plan.Create)
 	if update, ok := plan.Write.(*machineset.Update); ok {
 		require.Equal(t, c.Set.Instructions.Reservation, update.Set.Instructions.Reservation, "%s", plan.Why)
 	}
 }
 
-// TestRaisedSetMakesNoMachine: a set that is raised to keep machines has deleted some of them since
-// they were counted. It creates none of the old template in their place, neither then nor when it
-// is opened again.
+// TestRaisedSetCreatesNoMachine: an old set that is raised to keep machines has deleted some of them since they were
+// counted. It creates none in their place, neither then nor when it is opened again.
 // Invariants: P12
-func TestRaisedSetMakesNoMachine(t *testing.T) {
+func TestRaisedSetCreatesNoMachine(t *testing.T) {
 	for deleted := range 3 {
 		t.Run(fmt.Sprint(deleted), func(t *testing.T) {
 			o := lostAmid()
@@ -66,7 +65,7 @@ func TestRaisedSetMakesNoMachine(t *testing.T) {
 			for _, m := range old.Machines[:deleted] {
 				m.DeletedAt = begin
 			}
-			for range 3 { // before and after it has observed the raise, then when it may create
+			for range 3 { // before it has observed the raise, after that, and when it is open again
 				requireNoneMade(t, old)
 				old.Set = old.Set.Clone()
 				if plan := decide(t, o, begin); len(plan.Push) > 0 {
@@ -83,9 +82,9 @@ func TestRaisedSetMakesNoMachine(t *testing.T) {
 	}
 }
 
-// TestNoMachineOfAnOldTemplate: in a rollout in which machines become ill and recover, and none is
-// lost, no old set ever creates a machine. Its controller chooses the machines to delete early and
-// deletes them late, and all reads are old.
+// TestNoMachineOfAnOldTemplate: in a rollout in which machines become unhealthy and recover, and none is lost, no old
+// set ever creates a machine, even if its controller chooses the machines to delete early and deletes them late, and
+// all caches are old.
 // Invariants: P3 P12
 func TestNoMachineOfAnOldTemplate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -93,8 +92,8 @@ func TestNoMachineOfAnOldTemplate(t *testing.T) {
 		c.edit(func(s *deployment.Spec) {
 			s.Strategy.Kind, s.Strategy.Orchestration = deployment.RollingUpdate, deployment.Automatic
 		})
-		require.GreaterOrEqual(t, c.rest(), 0)
-		c.hire()
+		require.GreaterOrEqual(t, c.converge(), 0)
+		c.startShell()
 		c.edit(class("large"))
 		c.shell.pass()
 		names := map[string]int64{}
@@ -105,40 +104,40 @@ func TestNoMachineOfAnOldTemplate(t *testing.T) {
 		}
 		moves := []func(){c.shellSteps, c.shellSteps, c.shellSteps, c.setObeys, c.setObeys, c.machineLives, c.machineLives, c.timePasses, c.machineIll}
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
-			one(t, "actor", moves)()
+			drawOne(t, "actor", moves)()
 			for _, s := range c.sets {
 				if before, old := names[s.UID]; old {
 					require.Equal(t, before, s.Instructions.Reservation.Reserved, "%s makes machines: %s", s.Name, c)
 				}
 			}
 		}
-		require.GreaterOrEqual(t, c.rest(), 0, "%s", c)
+		require.GreaterOrEqual(t, c.converge(), 0, "%s", c)
 		requireComplete(t, c.world)
 	})
 }
 
-// machineIll makes a running machine ill.
+// machineIll makes a running machine unhealthy.
 func (c *chaos) machineIll() {
 	if len(c.machines) == 0 {
 		return
 	}
-	if m := one(c.t, "ill", c.machines); !m.Deleted() && m.Status.Phase == machine.PhaseRunning {
-		c.enter(m.Name, machine.PhaseUnknown)
+	if m := drawOne(c.t, "ill", c.machines); !m.Deleted() && m.Status.Phase == machine.PhaseRunning {
+		c.setPhase(m.Name, machine.PhaseUnknown)
 	}
 }
 
-// TestNoHalfGiveBack: if no set can be raised, because the fleet is frozen or there is no key to
-// note it, no other set is lowered to make room for it.
+// TestNoRoomIsMadeIfNoSetCanBeRaised: if no set can be raised to keep machines, because the fleet is frozen or there is
+// no key to record it, no other set is lowered to make room.
 // Invariants: P6
-func TestNoHalfGiveBack(t *testing.T) {
+func TestNoRoomIsMadeIfNoSetCanBeRaised(t *testing.T) {
 	o := lostAmid()
 	full := another(o.Deployment, "huge", 1, 2)
 	full.Machines[0].Status.Phase = machine.PhaseUnknown
 	o.Sets = append(o.Sets, full)
 	plan := upToScale(t, o)
 	require.Len(t, plan.Scale, 2)
-	require.EqualValues(t, 1, plan.Scale[0].Set.Spec.Replicas, "of the set that makes room")
-	require.EqualValues(t, 2, plan.Scale[1].Set.Spec.Replicas, "of the one that keeps a machine more")
+	require.EqualValues(t, 1, plan.Scale[0].Set.Spec.Replicas, "the size of the set that makes room")
+	require.EqualValues(t, 2, plan.Scale[1].Set.Spec.Replicas, "the size of the set that keeps one more machine")
 
 	o.Frozen = true
 	require.Empty(t, upToScale(t, o).Scale)
@@ -150,15 +149,15 @@ func TestNoHalfGiveBack(t *testing.T) {
 	require.Empty(t, plan.Scale, "%s", plan.Why)
 }
 
-// TestNoteOfARaise: until the set has observed the noted raise, its machines count as if it had the
-// smaller size. A note that can't be read may mean 0, and one of a future generation is about the
-// present one.
+// TestRecordedRaise: until the set has observed the recorded raise, its machines count as if it had the smaller size. A
+// record that can't be read counts as the size 0. A record of a future generation counts as one of the present
+// generation.
 // Invariants: P7
-func TestNoteOfARaise(t *testing.T) {
+func TestRecordedRaise(t *testing.T) {
 	for _, line := range []struct {
 		name, note string
 		observed   int64
-		lowered    int32 // of the other old set, which may go for what is secure
+		lowered    int32 // by how much the other old set may be lowered
 	}{
 		{"not observed", "1 6", 5, 0},
 		{"observed", "1 6", 6, 1},
@@ -187,10 +186,10 @@ func TestNoteOfARaise(t *testing.T) {
 	}
 }
 
-// TestNoteIsTakenAway: the resizing of a set that has observed its raise removes the note. Before
-// that the note stays, with the smallest size.
+// TestRecordedRaiseIsRemoved: when a set that has observed its raise is resized, the record is removed. Before that it
+// stays, with the smallest size.
 // Invariants: P7
-func TestNoteIsTakenAway(t *testing.T) {
+func TestRecordedRaiseIsRemoved(t *testing.T) {
 	for observed, note := range map[int64]string{5: "1 6", 6: ""} {
 		o := lostAmid()
 		o.Deployment.Spec.Replicas = 1

@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// another is a set of d's with another class, as old as its revision is low.
+// another returns a set of d with another class. Sets with a lower revision are older.
 func another(d *deployment.Deployment, class string, revision int64, n int) deployment.Children {
 	c := ownSet(d, "web-"+class, n)
 	c.Set.Spec.Template.Spec.Class.Name = class
@@ -23,8 +23,8 @@ func another(d *deployment.Deployment, class string, revision int64, n int) depl
 	return c
 }
 
-// TestRevisionNumbers: the new set keeps its number while that is the highest, and gets the next
-// one otherwise. Invalid numbers count as none, and the last one has no next.
+// TestRevisionNumbers: the new set keeps its revision while that is the highest, and otherwise gets the next number.
+// Negative revisions count as none. After the largest number there is no next.
 func TestRevisionNumbers(t *testing.T) {
 	for _, line := range []struct {
 		own    int64
@@ -46,7 +46,7 @@ func TestRevisionNumbers(t *testing.T) {
 			require.Len(t, plan.Push, 1, "%+v", line)
 			require.Equal(t, decision.Why{Reason: deployment.ReasonRevision, Name: "web-a", Number: line.want}, plan.Why)
 			require.Equal(t, line.want, plan.Push[0].Set.Revision)
-			require.True(t, plan.Push[0].Set.SpecEqual(o.Sets[0].Set), "it is not a matter of the spec")
+			require.True(t, plan.Push[0].Set.SpecEqual(o.Sets[0].Set), "the revision is not part of the spec")
 			o.Sets[0].Set = plan.Push[0].Set
 			plan = decide(t, o, begin)
 		}
@@ -67,9 +67,8 @@ func TestRevisionNumbers(t *testing.T) {
 	}
 }
 
-// TestRevisionRides: a set that is resized gets its revision in that write, and the others keep
-// theirs.
-func TestRevisionRides(t *testing.T) {
+// TestRevisionIsWrittenWithTheSize: the new set gets its revision in the write that resizes it. Other sets keep theirs.
+func TestRevisionIsWrittenWithTheSize(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Deployment.Spec.Strategy.MaxUnavailable.Value = 1
 	back := another(o.Deployment, "large", 0, 0)
@@ -82,8 +81,8 @@ func TestRevisionRides(t *testing.T) {
 	}
 }
 
-// TestPruneOnly: the conditions for an old set to go, each missing once.
-func TestPruneOnly(t *testing.T) {
+// TestPruneConditions: an old set is deleted only if all conditions are met; each is missing once here.
+func TestPruneConditions(t *testing.T) {
 	for name, spare := range map[string]func(*deployment.Observation, *deployment.Children){
 		"no limit": func(o *deployment.Observation, _ *deployment.Children) { o.Deployment.Spec.RevisionHistoryLimit = nil },
 		"within the limit": func(o *deployment.Observation, _ *deployment.Children) {
@@ -118,9 +117,9 @@ func TestPruneOnly(t *testing.T) {
 	}
 }
 
-// TestPruneWhilePausedOnly: a pause lets history go amid a rollout, and even then no set that may get, has
-// or says that it has a machine.
-func TestPruneWhilePausedOnly(t *testing.T) {
+// TestPruneWhilePaused: while a rollout is paused, old sets beyond the limit are deleted, but none that has machines,
+// may get some, or whose status counts some.
+func TestPruneWhilePaused(t *testing.T) {
 	for name, spare := range map[string]func(*deployment.Children){
 		"a machine going":      func(c *deployment.Children) { c.Machines = goingMachine(c) },
 		"a machine announced":  func(c *deployment.Children) { c.Set.Instructions.Reservation.Reserved = 1 },
@@ -144,9 +143,9 @@ func goingMachine(c *deployment.Children) []*machine.Machine {
 	return []*machine.Machine{m}
 }
 
-// TestPruneSparesWhatScalingNeeds: while paused, with a template without a set, none in use and no
-// history wanted, the youngest set stays, because machines could be created from no other.
-func TestPruneSparesWhatScalingNeeds(t *testing.T) {
+// TestPruneKeepsSetForScaling: if no set has the template, because it was changed while paused, and no set is in use, the
+// youngest set stays even with a history limit of 0, because scaling up needs it.
+func TestPruneKeepsSetForScaling(t *testing.T) {
 	d := stored(0)
 	d.Spec.RevisionHistoryLimit, d.Spec.Paused = ptr(0), true
 	d.Spec.Template.Spec.Class.Name = "huge"
@@ -164,12 +163,12 @@ func TestPruneSparesWhatScalingNeeds(t *testing.T) {
 	require.Equal(t, "web-large", plan.Scale[0].Set.Name)
 }
 
-// TestRollbackAnswers: which set a request means, and how it is answered.
+// TestRollbackAnswers: which set a rollback request means, and how it is answered.
 func TestRollbackAnswers(t *testing.T) {
 	for _, line := range []struct {
 		to       int64
-		template string // wanted before
-		going    string // a set being deleted
+		template string // the class that is wanted before
+		going    string // the class of a set that is being deleted
 		reason   decision.Reason
 		class    string // afterwards
 	}{
@@ -216,8 +215,8 @@ func TestRollbackAnswers(t *testing.T) {
 	}
 }
 
-// TestRollbackToAnInvalidTemplate: a template that the selector does not match any more is refused.
-// The request is removed, and the template stays as it is.
+// TestRollbackToAnInvalidTemplate: a rollback to a template that the selector no longer matches is refused. The request
+// is removed, and the template stays as it is.
 func TestRollbackToAnInvalidTemplate(t *testing.T) {
 	d := stored(0)
 	d.Spec.RollbackTo = &deployment.Rollback{Revision: 1}
@@ -232,8 +231,8 @@ func TestRollbackToAnInvalidTemplate(t *testing.T) {
 	require.Equal(t, want, update.Deployment)
 }
 
-// TestCloneAndSpec: requests and limits are copied, and belong to the spec;
-// revisions are copied, and don't.
+// TestCloneAndSpec: Clone copies rollback requests, history limits and revisions. Requests and limits are part of the
+// spec, revisions are not.
 func TestCloneAndSpec(t *testing.T) {
 	d := stored(1)
 	d.Revision = 3

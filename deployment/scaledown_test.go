@@ -19,15 +19,15 @@ import (
 )
 
 func init() {
-	stories["scaler-chooses"] = scalerChooses
-	stories["scaler-chooses-while-rolling"] = scalerChoosesWhileRolling
-	stories["scaler-writes-the-annotation"] = scalerWrites
-	stories["scaler-against-the-floor"] = scalerAgainstFloor
+	scenarios["scaler-chooses"] = scalerChooses
+	scenarios["scaler-chooses-while-rolling"] = scalerChoosesWhileRolling
+	scenarios["scaler-writes-the-annotation"] = scalerWrites
+	scenarios["scaler-against-the-floor"] = scalerAgainstFloor
 }
 
 const deletionCandidatesKey = "node.machine.sapcloud.io/trigger-deletion-by-mcm"
 
-// scaleDown lets a scaler lower replicas and choose which machines go.
+// scaleDown lowers replicas as a scaler does that chooses the machines to be deleted.
 func (w *world) scaleDown(to int32, names ...string) error {
 	o := &deployment.Observation{Deployment: w.deployment, Read: live}
 	for _, s := range w.setsOf(w.deployment.UID) {
@@ -41,7 +41,7 @@ func (w *world) scaleDown(to int32, names ...string) error {
 	return err
 }
 
-// note writes the annotation as another program does.
+// noteDeletionCandidates writes the annotations as another program does.
 func (w *world) noteDeletionCandidates(text, scaledAt string) {
 	d := w.deployment.Clone()
 	d.Annotations = maps.Clone(d.Annotations)
@@ -62,86 +62,86 @@ func (w *world) machine(name string) *machine.Machine {
 	return w.machines[i]
 }
 
-func (s *story) tellMachines() {
+func (s *scenario) writeMachines() {
 	for _, m := range s.machines {
-		s.say("machine %s, deleted %v", m.Name, m.Deleted())
+		s.comment("machine %s, deleted %v", m.Name, m.Deleted())
 	}
-	s.say("annotation %q", s.deployment.Annotations[deletionCandidatesKey])
+	s.comment("annotation %q", s.deployment.Annotations[deletionCandidatesKey])
 }
 
-func scalerChooses(t *testing.T) *story {
+func scalerChooses(t *testing.T) *scenario {
 	s := settled(t, web(4))
-	s.say("the third and the fourth should go, %s and %s", s.running(2), s.running(3))
+	s.comment("the third and the fourth should go, %s and %s", s.running(2), s.running(3))
 	require.NoError(t, s.scaleDown(2, s.running(2), s.running(3)))
 	s.decide()
-	s.obeyAll()
-	s.tellMachines()
-	s.follow(1)
-	s.tellMachines()
+	s.runSetControllers()
+	s.writeMachines()
+	s.runRounds(1)
+	s.writeMachines()
 	return s
 }
 
-func scalerChoosesWhileRolling(t *testing.T) *story {
+func scalerChoosesWhileRolling(t *testing.T) *scenario {
 	d := web(5)
 	d.Spec.Strategy.MaxUnavailable.Value = 1
 	s := settled(t, d)
-	s.say("another class is wanted")
+	s.comment("another class is wanted")
 	s.edit(class("large"))
 	s.decide()
-	s.obeyAll()
-	s.liveAll()
+	s.runSetControllers()
+	s.advanceMachines()
 	chosen := s.machines[len(s.machines)-1].Name
-	s.say("a machine of the new set should go, %s", chosen)
+	s.comment("a machine of the new set should go, %s", chosen)
 	require.NoError(t, s.scaleDown(4, chosen))
 	s.decide()
-	s.obeyAll()
-	s.tellMachines()
-	s.follow(8)
+	s.runSetControllers()
+	s.writeMachines()
+	s.runRounds(8)
 	return s
 }
 
-func scalerWrites(t *testing.T) *story {
+func scalerWrites(t *testing.T) *scenario {
 	s := settled(t, web(3))
 	at := s.now.Truncate(time.Second).Format(time.RFC3339)
-	s.say("a scaler notes what it will take away, badly in part")
+	s.comment("a scaler notes what it will take away, badly in part")
 	s.noteDeletionCandidates(s.running(1)+"~"+at+",nobody~"+at+",nonsense,"+s.running(2)+"~2020-01-01T00:00:00Z", "")
 	s.decide()
-	s.tellMachines()
-	s.say("a minute later it takes it away")
+	s.writeMachines()
+	s.comment("a minute later it takes it away")
 	s.pass(time.Minute)
 	s.edit(replicas(2))
 	s.decide()
-	s.obeyAll()
-	s.tellMachines()
-	s.follow(1)
-	s.tellMachines()
-	s.say("it notes another, and somebody wants more machines")
+	s.runSetControllers()
+	s.writeMachines()
+	s.runRounds(1)
+	s.writeMachines()
+	s.comment("it notes another, and somebody wants more machines")
 	s.noteDeletionCandidates(s.running(0)+"~"+s.now.Truncate(time.Second).Format(time.RFC3339), "")
 	s.decide()
 	s.pass(time.Minute)
 	s.edit(replicas(3))
 	s.decide()
-	s.follow(1)
-	s.tellMachines()
+	s.runRounds(1)
+	s.writeMachines()
 	return s
 }
 
-func scalerAgainstFloor(t *testing.T) *story {
+func scalerAgainstFloor(t *testing.T) *scenario {
 	s := settled(t, web(3))
-	s.enter(s.running(0), machine.PhaseUnknown)
-	s.say("the first is ill; the second should go, and two must stay available")
+	s.setPhase(s.running(0), machine.PhaseUnknown)
+	s.comment("the first is ill; the second should go, and two must stay available")
 	require.NoError(t, s.scaleDown(2, s.running(1)))
 	s.decide()
-	s.obeyAll()
-	s.tellMachines()
-	s.follow(1)
-	s.tellMachines()
+	s.runSetControllers()
+	s.writeMachines()
+	s.runRounds(1)
+	s.writeMachines()
 	return s
 }
 
-// TestP20ChosenMachinesGo: if a scaler lowers replicas of a settled fleet, the machines it chose
-// go. During a rollout too, the bounds hold at every moment, no name is left behind, and no set
-// knows of one that could go later.
+// TestP20ChosenMachinesGo: if a scaler lowers replicas of a settled fleet, the machines that it chose are deleted. During
+// a rollout the bounds are kept at every moment, too. In the end no name is left in the annotation, and no set has a
+// candidate that it could delete later.
 // Invariants: P20
 func TestP20ChosenMachinesGo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -149,8 +149,8 @@ func TestP20ChosenMachinesGo(t *testing.T) {
 		c.edit(func(s *deployment.Spec) {
 			s.Strategy.Kind, s.Replicas = deployment.RollingUpdate, rapid.Int32Range(2, 9).Draw(t, "wanted")
 		})
-		require.GreaterOrEqual(t, c.rest(), 0)
-		c.hire()
+		require.GreaterOrEqual(t, c.converge(), 0)
+		c.startShell()
 		rolling := rapid.Bool().Draw(t, "rolling")
 		if rolling {
 			c.edit(class(rapid.SampledFrom(classes).Draw(t, "class")))
@@ -177,7 +177,7 @@ func TestP20ChosenMachinesGo(t *testing.T) {
 			require.LessOrEqual(t, total, max(ceiling, ceilingBefore), "P7: %s", c)
 			require.GreaterOrEqual(t, now, min(floor, before), "P7: %s", c)
 		}
-		require.GreaterOrEqual(t, c.rest(), 0)
+		require.GreaterOrEqual(t, c.converge(), 0)
 		requireComplete(t, c.world)
 		require.NotContains(t, c.deployment.Annotations, deletionCandidatesKey, "names were left behind")
 		for _, name := range names {
@@ -185,18 +185,17 @@ func TestP20ChosenMachinesGo(t *testing.T) {
 		}
 		for _, s := range c.setsOf(c.deployment.UID) {
 			for _, v := range s.Instructions.DeletionCandidates {
-				require.Nil(t, c.machine(v.Name), "P20: a machine that was handed over stays, and could go later")
+				require.Nil(t, c.machine(v.Name), "P20: a deletion candidate still exists and could be deleted later")
 			}
 		}
 	})
 }
 
-// TestP20HandedOverOnceAndInTime: with any faults, sets are told of a machine only together with a
-// smaller size and not before the scaler's own time, of no more machines than they lose, and of
-// none that was chosen before the last change of size. Once settled, no set knows of a machine that
-// it has.
+// TestP20CandidatesComeWithASmallerSize: whatever faults occur, a set gets a deletion candidate only together with a
+// smaller size, and not before the scaler's own time. It gets no more candidates than machines to delete, and none that
+// was chosen before the last change of size. Once settled, no set has a candidate among its machines.
 // Invariants: P20
-func TestP20HandedOverOnceAndInTime(t *testing.T) {
+func TestP20CandidatesComeWithASmallerSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
 		issued := func(kind string, order deployment.Order, pass *deployment.Deployment) {
@@ -209,10 +208,10 @@ func TestP20HandedOverOnceAndInTime(t *testing.T) {
 				c.scalerActs()
 				continue
 			}
-			c.move()
+			c.randomStep()
 			c.shell.issue = issued
 		}
-		require.GreaterOrEqual(t, c.rest(), 0)
+		require.GreaterOrEqual(t, c.converge(), 0)
 		for _, s := range c.setsOf(c.deployment.UID) {
 			for _, v := range s.Instructions.DeletionCandidates {
 				m := c.machine(v.Name)
@@ -224,9 +223,9 @@ func TestP20HandedOverOnceAndInTime(t *testing.T) {
 	})
 }
 
-// scalerActs correctly, or writes anything at all.
+// scalerActs lets a scaler act correctly, or write arbitrary annotations.
 func (c *chaos) scalerActs() {
-	name := one(c.t, "chosen", c.machines).Name
+	name := drawOne(c.t, "chosen", c.machines).Name
 	if rapid.Bool().Draw(c.t, "by the book") {
 		to := rapid.Int32Range(0, max(0, c.deployment.Spec.Replicas)).Draw(c.t, "to")
 		_ = c.scaleDown(to, name)
@@ -238,7 +237,7 @@ func (c *chaos) scalerActs() {
 	c.noteDeletionCandidates(c.deployment.Annotations[deletionCandidatesKey]+","+entry+rapid.SampledFrom([]string{"", ",nonsense"}).Draw(c.t, "tail"), scaledAt)
 }
 
-// timeOf returns the last time that the annotation has with a name. False: none, but the name.
+// timeOf returns the last time of a name in the annotation. False: the name has no time.
 func timeOf(text, name string) (at time.Time, timed bool) {
 	for entry := range strings.SplitSeq(text, ",") {
 		if n, stamp, _ := strings.Cut(strings.TrimSpace(entry), "~"); n == name {
@@ -267,7 +266,7 @@ func (c *chaos) checkDeletionCandidates(kind string, order deployment.Order, pas
 			since = slices.MinFunc([]time.Time{pass.Status.ScaledAt, at}, time.Time.Compare)
 			until = slices.MaxFunc([]time.Time{at, c.now}, time.Time.Compare)
 			chosen = said
-			require.Equal(c.t, c.decided.Truncate(time.Second), v.At, "P20: the set compares it with times of its own")
+			require.Equal(c.t, c.decided.Truncate(time.Second), v.At, "P20: the set needs a time by this process's clock")
 		}
 		require.False(c.t, timed && chosen.After(until), "P20: %s was chosen for a later change", v.Name)
 		require.False(c.t, timed && chosen.Before(since), "P20: %s was chosen for an earlier change", v.Name)
@@ -313,9 +312,9 @@ func TestScaleDownRefuses(t *testing.T) {
 	o.Deployment = chosen
 	again, err := deployment.ScaleDown(o, []string{a}, 2, p, begin.Add(time.Hour))
 	require.NoError(t, err)
-	require.Same(t, chosen, again, "asked again it is the same")
+	require.Same(t, chosen, again, "a second call changes nothing")
 	_, err = deployment.ScaleDown(o, []string{a}, 1, p, begin)
-	require.ErrorIs(t, err, deployment.ErrLeaving, "one machine goes for one replica")
+	require.ErrorIs(t, err, deployment.ErrLeaving, "a machine is chosen for one replica only")
 	mine.Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: b, At: begin}}
 	_, err = deployment.ScaleDown(o, []string{b}, 1, p, begin)
 	require.ErrorIs(t, err, deployment.ErrLeaving)
@@ -330,11 +329,11 @@ func TestScaleDownRefuses(t *testing.T) {
 	require.True(t, errors.Is(err, decision.ErrNoObservation))
 	again, err = deployment.ScaleDown(o, []string{a}, 2, nil, begin)
 	require.NoError(t, err)
-	require.Same(t, chosen, again, "no policy is the default one")
+	require.Same(t, chosen, again, "a nil policy is the default one")
 }
 
-// FuzzVictims: any annotation gives a decision, and one that is written back reads as before.
-func FuzzVictims(f *testing.F) {
+// FuzzDeletionCandidates: any annotation gives a decision, and one that is written back reads as before.
+func FuzzDeletionCandidates(f *testing.F) {
 	f.Add("a~2026-03-01T12:00:00Z,b~2026-03-01T13:00:00+01:00")
 	f.Add(",,~,a~,~2026-03-01T12:00:00Z,a~0000-01-01T00:00:00Z,a~9999-12-31T23:59:59-14:00")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -351,9 +350,8 @@ func FuzzVictims(f *testing.F) {
 	})
 }
 
-// TestP7ChosenMachinesCountAsGone: a machine that a set was told to delete no longer counts, even
-// if the set has one that is not available and would have gone first. No other available machine
-// goes for it.
+// TestP7ChosenMachinesCountAsGone: an available machine that is a set's deletion candidate no longer counts as available,
+// even if the set has an unavailable one that it would otherwise delete first. No other available machine is removed.
 func TestP7ChosenMachinesCountAsGone(t *testing.T) {
 	d := stored(5)
 	d.Spec.Strategy.MaxSurge.Value, d.Spec.Strategy.MaxUnavailable.Value = 0, 1
@@ -372,8 +370,8 @@ func TestP7ChosenMachinesCountAsGone(t *testing.T) {
 	}
 }
 
-// TestP20NothingIsLeftToGoLater: a set without a surplus forgets its deletion candidates.
-func TestP20NothingIsLeftToGoLater(t *testing.T) {
+// TestP20NoCandidatesWithoutSurplus: the deletion candidates of a set without a surplus are removed.
+func TestP20NoCandidatesWithoutSurplus(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Sets[0].Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[0].Name, At: begin}, {Name: "gone", At: begin}}
 	plan := decide(t, o, begin)
@@ -384,9 +382,9 @@ func TestP20NothingIsLeftToGoLater(t *testing.T) {
 	require.Empty(t, decide(t, o, begin).Push, "a name that no machine has costs no write")
 }
 
-// TestP20AReductionIsNotForgottenWhileOrdersAreHeld: after a refusal the status may be written, but
-// the size wanted so far stays until orders are given.
-func TestP20AReductionIsNotForgottenWhileOrdersAreHeld(t *testing.T) {
+// TestP20ReductionLastsWhileOrdersAreRefused: after a refusal the status may be written, but Status.Wanted stays until
+// the orders are given.
+func TestP20ReductionLastsWhileOrdersAreRefused(t *testing.T) {
 	o := settledObservation(t, 3)
 	d := o.Deployment.Clone()
 	d.Spec.Replicas, d.Generation = 2, d.Generation+1
@@ -402,8 +400,8 @@ func TestP20AReductionIsNotForgottenWhileOrdersAreHeld(t *testing.T) {
 	require.Equal(t, []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Instructions.DeletionCandidates)
 }
 
-// TestP20ChoicesOutlastAPause: a reduction that has to wait for a paused set takes the chosen
-// machines when the pause is over.
+// TestP20ChoicesOutlastAPause: if a reduction has to wait for a paused set, the chosen machines are deleted when the
+// pause is over.
 // Invariants: P20
 func TestP20ChoicesOutlastAPause(t *testing.T) {
 	o := settledObservation(t, 3)
@@ -422,13 +420,13 @@ func TestP20ChoicesOutlastAPause(t *testing.T) {
 
 	d.Annotations = nil
 	set.Annotations = map[string]string{"millwright-go/paused": "true"}
-	require.Equal(t, int32(2), statusOf(t, decide(t, o, begin)).Wanted, "without a choice nothing is waited for")
+	require.Equal(t, int32(2), statusOf(t, decide(t, o, begin)).Wanted, "without a choice the size is recorded at once")
 }
 
 const scaledAtKey = "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time"
 
-// chosenBy is a fleet of three, last resized a second ago, from which a scaler has just removed
-// one. It names the last machine, in the form of the entry.
+// chosenBy returns a fleet of three, last resized a second ago, from which a scaler has just removed one. The scaler
+// names the last machine; entry is the format of the annotation.
 func chosenBy(t *testing.T, annotations map[string]string, entry string) (o *deployment.Observation, name string) {
 	o = settledObservation(t, 3)
 	d := o.Deployment.Clone()
@@ -441,7 +439,7 @@ func chosenBy(t *testing.T, annotations map[string]string, entry string) (o *dep
 	return o, name
 }
 
-func handedNames(plan deployment.Plan) (names []string) {
+func deletionCandidatesIn(plan deployment.Plan) (names []string) {
 	for _, order := range plan.Scale {
 		for _, v := range order.Set.Instructions.DeletionCandidates {
 			names = append(names, v.Name)
@@ -450,16 +448,16 @@ func handedNames(plan deployment.Plan) (names []string) {
 	return names
 }
 
-// TestP20ScalersClock: the times of a scaler are compared with each other. Its
-// clock may be ahead of this one or behind it.
+// TestP20ScalersClock: the times of a scaler are compared only with each other. Its clock may be ahead of this process's
+// or behind it.
 // Invariants: P20
 func TestP20ScalersClock(t *testing.T) {
 	stamp := func(skew time.Duration) string { return begin.Add(skew).Format(time.RFC3339) }
 	for _, skew := range []time.Duration{-time.Hour, -2 * time.Second, 0, 2 * time.Second, time.Hour} {
 		o, name := chosenBy(t, map[string]string{scaledAtKey: stamp(skew)}, "~"+stamp(skew))
 		plan := decide(t, o, begin.Add(100*time.Millisecond))
-		require.Equal(t, []string{name}, handedNames(plan), "clock %s off: %s", skew, plan.Why)
-		require.Equal(t, begin, plan.Scale[0].Set.Instructions.DeletionCandidates[0].At, "the set compares it with times of its machines")
+		require.Equal(t, []string{name}, deletionCandidatesIn(plan), "clock %s off: %s", skew, plan.Why)
+		require.Equal(t, begin, plan.Scale[0].Set.Instructions.DeletionCandidates[0].At, "the set needs a time by this process's clock")
 
 		o.Sets[0].Set = plan.Scale[0].Set
 		o.Sets[0].Set.Status.Replicas = 3
@@ -469,30 +467,29 @@ func TestP20ScalersClock(t *testing.T) {
 
 		next, _ := chosenBy(t, map[string]string{scaledAtKey: stamp(skew + time.Minute)}, "~"+stamp(skew-time.Second))
 		next.Deployment.Status.ScaledAt = status.ScaledAt
-		require.Empty(t, handedNames(decide(t, next, begin.Add(time.Minute))), "clock %s off: the choice is from before the last change", skew)
+		require.Empty(t, deletionCandidatesIn(decide(t, next, begin.Add(time.Minute))), "clock %s off: the choice is from before the last change", skew)
 		next, name = chosenBy(t, map[string]string{scaledAtKey: stamp(skew + time.Minute)}, "~"+stamp(skew+time.Second))
 		next.Deployment.Status.ScaledAt = status.ScaledAt
-		require.Equal(t, []string{name}, handedNames(decide(t, next, begin.Add(time.Minute))), "of two changes that are seen at once both count")
+		require.Equal(t, []string{name}, deletionCandidatesIn(decide(t, next, begin.Add(time.Minute))), "if two changes are seen at the same time, both count")
 		next, name = chosenBy(t, map[string]string{scaledAtKey: stamp(skew - time.Minute)}, "~"+stamp(skew-time.Minute))
 		next.Deployment.Status.ScaledAt = status.ScaledAt
-		require.Equal(t, []string{name}, handedNames(decide(t, next, begin.Add(time.Minute))), "another scaler's clock is behind the first one's")
+		require.Equal(t, []string{name}, deletionCandidatesIn(decide(t, next, begin.Add(time.Minute))), "another scaler's clock is behind the first one's")
 	}
 	o, _ := chosenBy(t, map[string]string{scaledAtKey: stamp(0)}, "~"+stamp(time.Minute))
-	require.Empty(t, handedNames(decide(t, o, begin.Add(time.Second))), "a choice from after the change belongs to a later one")
+	require.Empty(t, deletionCandidatesIn(decide(t, o, begin.Add(time.Second))), "a choice from after the change belongs to a later one")
 }
 
-// TestP20FirstTimeOfAScaler: machines that a set was told of before a scaler wrote times do not
-// count against its choice.
+// TestP20FirstTimeOfAScaler: candidates that a set got before a scaler began to write times do not count against its
+// choice.
 func TestP20FirstTimeOfAScaler(t *testing.T) {
 	stamp := begin.Add(2 * time.Second).Format(time.RFC3339)
 	o, name := chosenBy(t, map[string]string{scaledAtKey: stamp}, "~"+stamp)
 	gone := machineset.DeletionCandidate{Name: "long-gone", At: begin.Add(-time.Hour)}
 	o.Sets[0].Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{gone}
-	require.Contains(t, handedNames(decide(t, o, begin.Add(time.Second))), name)
+	require.Contains(t, deletionCandidatesIn(decide(t, o, begin.Add(time.Second))), name)
 }
 
-// TestP20NamesWithoutTime: a name without a time counts for the reduction that it is seen with,
-// once, and for no later one.
+// TestP20NamesWithoutTime: a name without a time counts once, for the reduction with which it is first seen.
 func TestP20NamesWithoutTime(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{
 		"no time at all": nil, "the time of an earlier change": {scaledAtKey: begin.Add(-time.Hour).Format(time.RFC3339)},
@@ -500,7 +497,7 @@ func TestP20NamesWithoutTime(t *testing.T) {
 		o, candidate := chosenBy(t, annotations, "")
 		o.Sets[0].Machines[2].Status.Since = begin.Add(-time.Minute) // it has become available since
 		plan := decide(t, o, begin.Add(time.Second))
-		require.Equal(t, []string{candidate}, handedNames(plan), name)
+		require.Equal(t, []string{candidate}, deletionCandidatesIn(plan), name)
 		require.Equal(t, begin.Add(time.Second), plan.Scale[0].Set.Instructions.DeletionCandidates[0].At, name)
 
 		o.Sets[0].Set = plan.Scale[0].Set
@@ -522,8 +519,7 @@ func TestP20NamesWithoutTime(t *testing.T) {
 	}
 }
 
-// TestP20UntimedChoiceOutlastsAPause: a name without a time waits with its
-// reduction.
+// TestP20UntimedChoiceOutlastsAPause: if a reduction has to wait, so does a name without a time that belongs to it.
 func TestP20UntimedChoiceOutlastsAPause(t *testing.T) {
 	o, name := chosenBy(t, nil, "")
 	set := o.Sets[0].Set
@@ -531,12 +527,12 @@ func TestP20UntimedChoiceOutlastsAPause(t *testing.T) {
 	o.Deployment.Status = statusOf(t, decide(t, o, begin))
 	require.NotEqual(t, deployment.ReasonCandidatesPruned, decide(t, o, begin.Add(time.Minute)).Why.Reason)
 	delete(set.Annotations, "millwright-go/paused")
-	require.Equal(t, []string{name}, handedNames(decide(t, o, begin.Add(time.Hour))))
+	require.Equal(t, []string{name}, deletionCandidatesIn(decide(t, o, begin.Add(time.Hour))))
 }
 
-// TestP20ScaleDownIsNeverBefore: names that this library writes are not older than those that a
-// scaler with a faster clock wrote before.
-func TestP20ScaleDownIsNeverBefore(t *testing.T) {
+// TestP20ScaleDownTimeNeverGoesBack: the times that ScaleDown writes are not before those that a scaler with a clock that
+// is ahead wrote earlier.
+func TestP20ScaleDownTimeNeverGoesBack(t *testing.T) {
 	o := settledObservation(t, 3)
 	ahead := begin.Add(time.Minute).Format(time.RFC3339)
 	o.Deployment.Annotations = map[string]string{scaledAtKey: ahead}

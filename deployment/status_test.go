@@ -27,7 +27,7 @@ func statusOf(t require.TestingT, p deployment.Plan) deployment.Status {
 	return p.Write.(*deployment.UpdateStatus).Status
 }
 
-// settledObservation is one of n machines, all running, with nothing to write.
+// settledObservation returns a deployment of n running machines, with nothing to do.
 func settledObservation(t require.TestingT, n int) *deployment.Observation {
 	d := stored(int32(n))
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", n)}}
@@ -79,7 +79,7 @@ func untilStatus(t require.TestingT, o *deployment.Observation) deployment.Plan 
 	plan := decide(t, o, begin)
 	for decisions := 0; plan.Write == nil || plan.Why.Reason == deployment.ReasonCount; decisions++ {
 		require.Less(t, decisions, mostDecisions)
-		if plan.Write != nil { // only that failures are counted
+		if plan.Write != nil { // it records only that the count of failures has begun
 			o.Deployment.Status = statusOf(t, plan)
 		} else {
 			follow(t, o, plan)
@@ -95,7 +95,7 @@ func follow(t require.TestingT, o *deployment.Observation, plan deployment.Plan)
 	changed := slices.Concat(plan.Mark, plan.Move)
 	require.Positive(t, len(resized)+len(plan.Create)+len(plan.Delete)+len(changed), "%s", plan.Why)
 	for _, order := range changed {
-		o.Sets = regrouped(o.Sets, order.Machine.UID, order.Machine)
+		o.Sets = withMachine(o.Sets, order.Machine.UID, order.Machine)
 	}
 	for _, order := range plan.Delete {
 		order.Set.DeletedAt = begin
@@ -110,8 +110,8 @@ func follow(t require.TestingT, o *deployment.Observation, plan deployment.Plan)
 	}
 }
 
-// older reports whether a set comes before another as the new one: it was the new one later, or
-// else it is older.
+// older reports whether a set, and not the one with the UID than, is the new set if both have the wanted template: it
+// has the higher revision or, if these are equal, is older.
 func older(o *deployment.Observation, s *machineset.Set, than string) bool {
 	for _, c := range o.Sets {
 		if c.Set.UID == than {
@@ -124,9 +124,9 @@ func older(o *deployment.Observation, s *machineset.Set, than string) bool {
 	return false
 }
 
-// TestThrottle: the first change is written at once, the next not before the interval is over, to
-// the nanosecond. A clock that was set back blocks nothing.
-func TestThrottle(t *testing.T) {
+// TestStatusInterval: the first change of the status is written at once, the next one exactly when the interval is over.
+// A clock that was set back delays nothing.
+func TestStatusInterval(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Sets[0].Machines = o.Sets[0].Machines[:1]
 	at := func(sinceWritten time.Duration) deployment.Plan {
@@ -136,10 +136,10 @@ func TestThrottle(t *testing.T) {
 	require.NotNil(t, at(time.Second).Write)
 	require.NotNil(t, at(time.Hour).Write)
 	require.NotNil(t, at(-time.Hour).Write)
-	for _, early := range []time.Duration{0, time.Nanosecond, time.Second - time.Nanosecond} {
-		plan := at(early)
+	for _, chooseEarly := range []time.Duration{0, time.Nanosecond, time.Second - time.Nanosecond} {
+		plan := at(chooseEarly)
 		require.Nil(t, plan.Write)
-		require.Equal(t, begin.Add(time.Second-early), plan.At)
+		require.Equal(t, begin.Add(time.Second-chooseEarly), plan.At)
 	}
 	o.StatusWritten = time.Time{}
 	require.NotNil(t, decide(t, o, begin).Write)
@@ -160,8 +160,8 @@ func TestThrottle(t *testing.T) {
 	require.NotNil(t, plan.Write)
 }
 
-// TestProgressIsTold: mere progress waits longer than the rest, and the end does not.
-func TestProgressIsTold(t *testing.T) {
+// TestProgressInterval: a status with mere progress waits for ProgressInterval; the end of a rollout does not.
+func TestProgressInterval(t *testing.T) {
 	p := deployment.DefaultPolicy()
 	p.ProgressInterval = time.Minute
 	for name, c := range map[string]struct {
@@ -201,8 +201,8 @@ func TestProgressIsTold(t *testing.T) {
 	}
 }
 
-// TestFailedSummaries compares the list with a sort of all.
-func TestFailedSummaries(t *testing.T) {
+// TestFailedMachineList compares the list of failed machines with a sort of all.
+func TestFailedMachineList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := stored(3)
 		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", 3), ownSet(d, "web-b", 0)}}
@@ -246,9 +246,8 @@ func TestFailedSummaries(t *testing.T) {
 	})
 }
 
-// TestStatusSurvivesStores: a status that comes back with times in another location is the same
-// status.
-func TestStatusSurvivesStores(t *testing.T) {
+// TestTimesInAnotherLocation: if a store returns times in another location, the status has not changed.
+func TestTimesInAnotherLocation(t *testing.T) {
 	o := settledObservation(t, 1)
 	o.Sets[0].Machines[0].Status.LastOperation = failed("out of room")
 	d := o.Deployment
@@ -280,9 +279,9 @@ func progressing(t require.TestingT, o *deployment.Observation, now time.Time) o
 	return *c
 }
 
-// TestProgressSticks: a complete rollout stays complete when machines fail or the fleet is scaled,
-// until another template is wanted, even if no old machine exists.
-func TestProgressSticks(t *testing.T) {
+// TestCompleteRolloutStaysComplete: a complete rollout stays complete when machines fail or the fleet is scaled, until
+// another template is wanted.
+func TestCompleteRolloutStaysComplete(t *testing.T) {
 	o := settledObservation(t, 3)
 	o.Sets[0].Set.Instructions.Reservation = machineset.Reservation{Settled: 3, Reserved: 3}
 	o.Sets[0].Machines[0].Status.Phase = machine.PhaseUnknown
@@ -300,17 +299,16 @@ func TestProgressSticks(t *testing.T) {
 	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason)
 	o.Sets[1].Set.Instructions.Reservation.Reserved = 1
 	o.Deployment.Status.Conditions = nil
-	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason, "a name is no machine yet")
+	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason, "a reserved name is no machine yet")
 	o.Sets[1].Set.Instructions.Reservation.Settled = 1
 	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason, "its first machine came before the status")
 	o.Sets[0].Set.CreatedAt = begin.Add(time.Second)
-	require.Equal(t, deployment.ProgressFound, progressing(t, o, begin).Reason, "it was there before another")
+	require.Equal(t, deployment.ProgressFound, progressing(t, o, begin).Reason, "another set is younger")
 	o.Sets[0].Set.CreatedAt, o.Deployment.CreatedAt = begin, begin.Add(time.Second)
 	require.Equal(t, deployment.ProgressFound, progressing(t, o, begin).Reason, "it was adopted")
 }
 
-// TestReplicaFailure: the new set's failures come first, then the oldest's. A refusal comes before
-// any.
+// TestReplicaFailure: a refused order is reported first, then the new set's failure, then that of the oldest set.
 func TestReplicaFailure(t *testing.T) {
 	o := settledObservation(t, 2)
 	failing := func(reason string, status object.ConditionStatus) []object.Condition {
@@ -338,7 +336,7 @@ func TestReplicaFailure(t *testing.T) {
 	require.Nil(t, got())
 }
 
-// TestRefusalWaits: no order in the same pass, then longer and longer.
+// TestRefusalWaits: after a refusal no order is given in the same pass, and the waits of later passes get longer.
 func TestRefusalWaits(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Deployment.Spec.Replicas = 5
@@ -355,9 +353,8 @@ func TestRefusalWaits(t *testing.T) {
 	}
 }
 
-// TestStatusTellsOfUpdatesInPlace: a change of the counts of updates in place alone changes the
-// status.
-func TestStatusTellsOfUpdatesInPlace(t *testing.T) {
+// TestInPlaceCountsChangeStatus: the status is written even if only the counts of updates in place change.
+func TestInPlaceCountsChangeStatus(t *testing.T) {
 	a := deployment.Status{InPlace: deployment.InPlaceCounts{Candidates: 1}}
 	b := a.Clone()
 	require.True(t, a.Equal(&b))
@@ -365,7 +362,7 @@ func TestStatusTellsOfUpdatesInPlace(t *testing.T) {
 	require.False(t, a.Equal(&b))
 }
 
-// TestMissing: a status says what is missing, one thing at a time, and what holds it up.
+// TestMissing: Missing names one missing thing at a time, and what holds it up.
 func TestMissing(t *testing.T) {
 	complete := func() *deployment.Deployment {
 		d := &deployment.Deployment{Meta: object.Meta{Generation: 4}, Spec: deployment.Spec{Replicas: 10}}
@@ -405,8 +402,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestCompleteIsProgressAvailable: a deployment that is complete by the numbers of its status has the
-// condition too, in every fleet that can be drawn.
+// TestCompleteIsProgressAvailable: a deployment that is Complete also has the reason ProgressAvailable, for any fleet.
 func TestCompleteIsProgressAvailable(t *testing.T) {
 	available := func(t *rapid.T, d *deployment.Deployment) {
 		c := object.FindCondition(d.Status.Conditions, deployment.ConditionProgressing)
@@ -425,8 +421,7 @@ func TestCompleteIsProgressAvailable(t *testing.T) {
 	}))
 }
 
-// reported is the deployment with the next status that is written for it; nil: something else is
-// written first.
+// reported returns the deployment with the next status that is written for it. Nil: something else is written first.
 func reported(t *rapid.T, o *deployment.Observation) *deployment.Deployment {
 	plan := decide(t, o, begin)
 	for decisions := 0; plan.Write == nil; decisions++ {
@@ -443,8 +438,8 @@ func reported(t *rapid.T, o *deployment.Observation) *deployment.Deployment {
 	return d
 }
 
-// drawComplete returns a fleet in which nothing is left to be done but a status: each machine wanted
-// is there and available, and older sets are kept empty.
+// drawComplete returns a fleet in which only a status is left to be written: all wanted machines exist and are available,
+// and older sets are empty.
 func drawComplete(t *rapid.T) *deployment.Observation {
 	o := drawLive(t)
 	d := o.Deployment
@@ -464,8 +459,7 @@ func drawComplete(t *rapid.T) *deployment.Observation {
 	return o
 }
 
-// slow is a rollout in which a machine of the new set does not come up, with
-// its status stored at begin.
+// slow returns a rollout in which a machine of the new set does not come up. Its status was stored at begin.
 func slow(t *testing.T, deadline time.Duration) *deployment.Observation {
 	d := stored(2)
 	d.Spec.ProgressDeadline = deadline
@@ -488,23 +482,23 @@ func condition(d *deployment.Deployment, o *deployment.Observation, t *testing.T
 	return c.Status, c.Reason
 }
 
-// TestDeadlineToTheNanosecond: a second is added, because the start was rounded down. The next
-// decision is then, if nothing else comes first.
+// TestDeadlineToTheNanosecond: the deadline passes a second late, because its start was rounded down. The next decision
+// is due exactly then.
 // Invariants: P21
 func TestDeadlineToTheNanosecond(t *testing.T) {
 	for _, deadline := range []time.Duration{time.Second, 1500 * time.Millisecond, 9 * time.Minute} {
 		o := slow(t, deadline)
 		due := begin.Add(deadline + time.Second)
 		require.Equal(t, due, decide(t, o, begin).At)
-		early := decide(t, o, due.Add(-1))
-		require.Nil(t, early.Write)
-		require.Equal(t, due, early.At)
+		chooseEarly := decide(t, o, due.Add(-1))
+		require.Nil(t, chooseEarly.Write)
+		require.Equal(t, due, chooseEarly.At)
 		status, reason := condition(o.Deployment, o, t, due)
 		require.Equal(t, []any{object.False, deployment.ProgressDeadlineExceeded}, []any{status, reason})
 		require.Equal(t, begin, o.Deployment.Status.ProgressedAt)
 		rest := decide(t, o, due)
 		require.Nil(t, rest.Write)
-		require.Equal(t, due.Add(10*time.Minute), rest.At, "nothing more is known to come")
+		require.Equal(t, due.Add(10*time.Minute), rest.At, "no other event is known")
 	}
 	for _, never := range []time.Duration{0, math.MaxInt64} {
 		o := slow(t, never)
@@ -512,8 +506,8 @@ func TestDeadlineToTheNanosecond(t *testing.T) {
 	}
 }
 
-// TestDeadlineCountsFromProgress: each kind of progress restarts it, and turns an exceeded one
-// back. Anything else does not.
+// TestDeadlineCountsFromProgress: each kind of progress restarts the deadline, even if it was exceeded. Anything else
+// does not.
 func TestDeadlineCountsFromProgress(t *testing.T) {
 	later := begin.Add(time.Hour)
 	for name, line := range map[string]struct {
@@ -553,8 +547,8 @@ func TestDeadlineCountsFromProgress(t *testing.T) {
 	}
 }
 
-// TestP25DeadlineBeginsAnewAfterAnOutage: the time of an outage, and that before it, counts for no
-// verdict, whether this process has seen the outage or only the machines know of it.
+// TestP25DeadlineBeginsAnewAfterAnOutage: the deadline begins again after an outage, whether this process has seen the
+// outage or only the machines' status says so.
 // Invariants: P25
 func TestP25DeadlineBeginsAnewAfterAnOutage(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -566,7 +560,7 @@ func TestP25DeadlineBeginsAnewAfterAnOutage(t *testing.T) {
 		back := outage + seconds("its length", 1, 36000)
 		o := slow(t, deadline)
 		for at := outage; at < back; at += max(back/7, time.Second) {
-			o.ClockFrom = begin.Add(at) // as long as it lasts
+			o.ClockFrom = begin.Add(at) // during the outage it is the present time
 			status, _ := condition(o.Deployment, o, t, begin.Add(at))
 			require.Equal(t, object.True, status, at)
 		}
@@ -577,18 +571,18 @@ func TestP25DeadlineBeginsAnewAfterAnOutage(t *testing.T) {
 			o.Sets[set].Machines[0].Status.ClockFrom = begin.Add(back)
 		}
 		due := begin.Add(back + deadline + time.Second)
-		early := decide(t, o, due.Add(-1))
-		require.Nil(t, early.Write)
-		require.Equal(t, due, early.At)
+		chooseEarly := decide(t, o, due.Add(-1))
+		require.Nil(t, chooseEarly.Write)
+		require.Equal(t, due, chooseEarly.At)
 		status, reason := condition(o.Deployment, o, t, due)
 		require.Equal(t, []any{object.False, deployment.ProgressDeadlineExceeded}, []any{status, reason})
 		o.ClockFrom = due.Add(time.Minute)
-		require.Nil(t, decide(t, o, due.Add(2*time.Minute)).Write, "a verdict that came before an outage stays")
+		require.Nil(t, decide(t, o, due.Add(2*time.Minute)).Write, "a deadline that was exceeded before an outage stays exceeded")
 	})
 }
 
-// TestDeadlineHeedsNoClockOfTheFuture: a clock that was set back since delays no verdict.
-func TestDeadlineHeedsNoClockOfTheFuture(t *testing.T) {
+// TestDeadlineIgnoresFutureOutage: the end of an outage in the future, as after a clock was set back, does not count.
+func TestDeadlineIgnoresFutureOutage(t *testing.T) {
 	o := slow(t, time.Minute)
 	o.ClockFrom = begin.Add(time.Hour)
 	o.Sets[0].Machines[0].Status.ClockFrom = begin.Add(2 * time.Hour)
@@ -596,8 +590,8 @@ func TestDeadlineHeedsNoClockOfTheFuture(t *testing.T) {
 	require.Equal(t, deployment.ProgressDeadlineExceeded, reason)
 }
 
-// TestPauseAndResume: paused is Unknown, with any state before. Resumed is progress, so that the
-// deadline restarts. A complete rollout is complete again.
+// TestPauseAndResume: while a deployment is paused, the condition is Unknown, whatever it was before. When it is resumed,
+// that counts as progress, so that the deadline restarts. A complete rollout is then complete again.
 func TestPauseAndResume(t *testing.T) {
 	o := slow(t, time.Minute)
 	d := o.Deployment
@@ -622,7 +616,7 @@ func TestPauseAndResume(t *testing.T) {
 	require.Equal(t, deployment.ProgressAvailable, reason)
 }
 
-// TestNoDeadlineWhenComplete: a failure after a rollout does not delay it.
+// TestNoDeadlineWhenComplete: when machines fail after a rollout, the progress deadline does not apply.
 func TestNoDeadlineWhenComplete(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Deployment.Spec.ProgressDeadline = time.Minute
@@ -631,9 +625,9 @@ func TestNoDeadlineWhenComplete(t *testing.T) {
 	require.Equal(t, []any{object.True, deployment.ProgressAvailable}, []any{status, reason})
 }
 
-// TestRecreateIsNoticed: the condition Available reports the outage of a recreation, although all
-// machines may be missing.
-func TestRecreateIsNoticed(t *testing.T) {
+// TestRecreateIsReportedUnavailable: with Recreate, the condition Available is False while machines are missing, although
+// all may be missing.
+func TestRecreateIsReportedUnavailable(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Deployment.Spec.Strategy.Kind = deployment.Recreate
 	o.Sets[0].Machines[0].Status.Phase = machine.PhaseUnknown

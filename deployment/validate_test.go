@@ -80,7 +80,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestTolerated(t *testing.T) {
+func TestStrategyWarnings(t *testing.T) {
 	percent := func(n int32) rollout.IntOrPercent { return rollout.IntOrPercent{Value: n, Percent: true} }
 	for _, line := range []struct {
 		surge, unavailable rollout.IntOrPercent
@@ -101,6 +101,6 @@ func TestTolerated(t *testing.T) {
 		require.Equal(t, line.warning, decide(t, o, begin).Warn.String())
 
 		o.Deployment.Spec.Strategy.Kind = deployment.Recreate
-		require.Empty(t, decide(t, o, begin).Warn, "bounds are not looked at")
+		require.Empty(t, decide(t, o, begin).Warn, "Recreate ignores the bounds")
 	}
 }

@@ -24,7 +24,7 @@ var ofDeployment = []mutant{
 		file:   "deployment/failures.go",
 		from:   "limit = int64(bounds.Surge) + int64(bounds.Unavailable)",
 		to:     "return 0",
-		by:     "TestNarratives",
+		by:     "TestScenarios",
 	},
 	{
 		name:   "a deployment sizes its sets by its cache",
@@ -62,7 +62,7 @@ var ofDeployment = []mutant{
 		file:   "deployment/count.go",
 		from:   "most := f.present()",
 		to:     "most := int64(f.actual)",
-		by:     "TestAnnouncedMachinesHaveRoom|TestPausedLeavesRoomForWhatIsAnnounced",
+		by:     "TestAnnouncedMachinesCount|TestPausedLeavesRoomForWhatIsAnnounced",
 	},
 	{
 		name:   "machines that are selected for an update, and about to stop, count as available",
@@ -92,7 +92,7 @@ var ofDeployment = []mutant{
 		file:   "deployment/choices.go",
 		from:   "case c.set.actual < c.set.size() || c.available && spare <= 0:",
 		to:     "case c.set.actual < c.set.size():",
-		by:     "TestNarratives",
+		by:     "TestScenarios",
 	},
 	{
 		name:   "old sets that are in use are pruned",
@@ -100,7 +100,7 @@ var ofDeployment = []mutant{
 		file:   "deployment/count.go",
 		from:   "return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&",
 		to:     "return s.Spec.Replicas == 0 && f.actual == 0 && f.announced <= 0 &&",
-		by:     "TestPruneOnly",
+		by:     "TestPruneConditions",
 	},
 	{
 		name:   "one revision too many is kept",
@@ -108,7 +108,7 @@ var ofDeployment = []mutant{
 		file:   "deployment/rollback.go",
 		from:   "for _, f := range old[:max(0, len(old)-int(limit))] {",
 		to:     "for _, f := range old[:max(0, len(old)-int(limit)-1)] {",
-		by:     "TestHistoryWaitsForUpdates|TestRevisions",
+		by:     "TestPruneWaitsForUpdates|TestRevisions",
 	},
 	{
 		name:   "to roll back takes the current template",
@@ -148,6 +148,6 @@ var ofDeployment = []mutant{
 		file:   "deployment/setwrite.go",
 		from:   "size := max(0, f.size()+int32(delta))",
 		to:     "size := max(0, f.set.Spec.Replicas+int32(delta))",
-		by:     "TestP10SizeThatMeansNothingAmidAMove",
+		by:     "TestP10NegativeSizeDuringAMove",
 	},
 }
