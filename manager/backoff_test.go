@@ -23,8 +23,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// shortage is a world in which creates of machines of class small are answered
-// with a code for as long as it has one.
+// shortage is a world whose provider answers creates of class small with a code, while the code is set.
 type shortage struct {
 	*world
 	code    codes.Code
@@ -47,8 +46,7 @@ func newShortage(t tb, code codes.Code) *shortage {
 	return w
 }
 
-// fleetOf stores a deployment of n machines of a class, which is made if it is
-// another one than small.
+// fleetOf stores a deployment of n machines of a class. It makes the class, unless that is small.
 func (w *world) fleetOf(name, class string, n int32) {
 	if class != "small" {
 		c := w.provider.Class(object.Key{Namespace: namespace, Name: class}, drivertest.MemorySpec{Cluster: "blue", Size: "s"})
@@ -65,7 +63,7 @@ func (w *world) fleetOf(name, class string, n int32) {
 	require.NoError(w.t, err)
 }
 
-// full reports whether a deployment has so many machines that run.
+// full returns whether that many machines of a deployment run.
 func (w *world) full(name string, n int32) func() bool {
 	return func() bool {
 		d, err := w.deployments.Get(ctx, object.Key{Namespace: namespace, Name: name})
@@ -79,9 +77,8 @@ func (w *world) condition(name, typ string) *object.Condition {
 	return object.FindCondition(d.Status.Conditions, typ)
 }
 
-// TestQuotaForSixHours: while a quota is used up for six hours, creates grow
-// with the logarithm of the time at first and stay a few an hour then, however
-// many machines wait; once it is raised, all run within the longest waits.
+// TestQuotaForSixHours: while a quota is used up for six hours, creates first become rarer, and then stay at a few
+// an hour, no matter how many machines wait. Once it is raised, all machines run within the longest wait.
 // Invariants: P21
 func TestQuotaForSixHours(t *testing.T) {
 	byHour := map[int32][]int{}
@@ -111,8 +108,8 @@ func TestQuotaForSixHours(t *testing.T) {
 	require.LessOrEqual(t, after[2]-after[1], 4*3, "no more than three an hour")
 }
 
-// TestOnlyTriedMachinesFailForWantOfQuota: while a class waits for quota, its machines that were not
-// tried keep their time. Each that was made again stands for one that had been tried.
+// TestOnlyTriedMachinesFailForWantOfQuota: while a class waits for quota, the creation timeout of machines that
+// were not tried does not run. Only machines that were tried are replaced.
 func TestOnlyTriedMachinesFailForWantOfQuota(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleetOf("web", "small", 12)
@@ -121,8 +118,8 @@ func TestOnlyTriedMachinesFailForWantOfQuota(t *testing.T) {
 	require.LessOrEqual(t, len(w.made), 12+len(w.creates))
 }
 
-// TestOneClassIsSlowedAndAnotherIsNot: a manager of two classes goes on at full
-// speed with the one that is not refused, and says of the other what is wrong.
+// TestOneClassIsSlowedAndAnotherIsNot: of two classes, the provider refuses one. The manager works on the other at
+// full speed, and says what is wrong with the first.
 // Invariants: P28
 func TestOneClassIsSlowedAndAnotherIsNot(t *testing.T) {
 	for _, code := range []codes.Code{codes.ResourceExhausted, codes.InvalidArgument, codes.Unauthenticated} {
@@ -134,8 +131,8 @@ func TestOneClassIsSlowedAndAnotherIsNot(t *testing.T) {
 		require.Less(t, w.at.Sub(begun), 5*time.Second, "at full speed")
 		require.Len(t, w.creates, 1)
 		require.Nil(t, w.condition("rich", deployment.ConditionCreationSlowed))
-		told := func() bool { return w.condition("poor", deployment.ConditionCreationSlowed) != nil }
-		p = w.until(p, told, unexpected(t))
+		reported := func() bool { return w.condition("poor", deployment.ConditionCreationSlowed) != nil }
+		p = w.until(p, reported, unexpected(t))
 		c := w.condition("poor", deployment.ConditionCreationSlowed)
 		require.Equal(t, object.True, c.Status)
 		require.Equal(t, code.String(), c.Reason)
@@ -143,11 +140,11 @@ func TestOneClassIsSlowedAndAnotherIsNot(t *testing.T) {
 			code.Contract(), begun.Format(time.RFC3339), begun.Add(61*time.Second).Format(time.RFC3339)))
 
 		phase, waiting := machine.PhaseNew, 7
-		if code == codes.ResourceExhausted { // they say so, as the one that was tried does
+		if code == codes.ResourceExhausted { // all say so, as the machine that was tried does
 			phase, waiting = machine.PhaseCrashLoopBackOff, 8
 		}
 		require.Equal(t, waiting, w.phases()[phase])
-		w.at = begun.Add(10 * time.Second) // the other fleet is at rest by then
+		w.at = begun.Add(10 * time.Second) // the other fleet has settled by then
 		w.round(p)
 		writes := w.writes
 		for range 5 {
@@ -170,7 +167,7 @@ func TestOneClassIsSlowedAndAnotherIsNot(t *testing.T) {
 	}
 }
 
-// TestWithoutASafetyPolicyNothingIsSlowed: the memory is the policy's.
+// TestWithoutASafetyPolicyNothingIsSlowed: without a safety policy, refused creates are not remembered.
 func TestWithoutASafetyPolicyNothingIsSlowed(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.safety = nil
@@ -180,9 +177,8 @@ func TestWithoutASafetyPolicyNothingIsSlowed(t *testing.T) {
 	require.Nil(t, w.condition("web", deployment.ConditionCreationSlowed))
 }
 
-// TestBrokenImage: machines whose nodes never join are replaced ever more
-// slowly, and the deployment says so; a new template rolls at once, and so does
-// the way back to one that had worked.
+// TestBrokenImage: machines whose nodes never join are replaced ever more slowly, and the deployment says so. A
+// new template is rolled out at once, and so is an old one that had worked.
 // Invariants: P3
 func TestBrokenImage(t *testing.T) {
 	w := newShortage(t, codes.OK)
@@ -222,8 +218,7 @@ func TestBrokenImage(t *testing.T) {
 	w.until(p, w.empty, unexpected(t))
 }
 
-// TestDeletedWhileSlowed: nothing holds up the deletion of a fleet that could
-// not be made.
+// TestDeletedWhileSlowed: a fleet that could not be made is deleted without delay.
 func TestDeletedWhileSlowed(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleet()
@@ -234,7 +229,7 @@ func TestDeletedWhileSlowed(t *testing.T) {
 	require.Less(t, w.at.Sub(begun), time.Minute)
 }
 
-// shortLife is a fleet that can't be made for two hours, and then is.
+// shortLife makes a fleet that is refused for two hours, and then succeeds.
 func (w *shortage) shortLife(p *process, died func() *process) {
 	w.fleet()
 	end := w.at.Add(2 * time.Hour)
@@ -245,10 +240,9 @@ func (w *shortage) shortLife(p *process, died func() *process) {
 	require.LessOrEqual(w.t, w.at.Sub(lifted), 52*time.Minute)
 }
 
-// TestQuotaKilledAnywhere kills the manager at calls all over two hours without
-// quota, and starts a fresh one: it has forgotten what was refused and asks a few
-// times more, has not forgotten how often machines failed, and the fleet is made
-// in the end (P12, P13, P26).
+// TestQuotaKilledAnywhere kills the manager at calls spread over two hours without quota, and starts a new one.
+// The new one does not know what was refused and makes a few more calls; it does know how often machines failed.
+// The fleet is made in the end (P12, P13, P26).
 // Invariants: P12 P26
 func TestQuotaKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
@@ -262,9 +256,9 @@ func TestQuotaKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestTurnsAreHandedOn: a machine that has a turn and meets a conflict, or is
-// deleted, leaves it to the next.
-func TestTurnsAreHandedOn(t *testing.T) {
+// TestTurnsPassToTheNext: a machine that has the turn, and meets a conflict or is deleted, passes the turn to the
+// next.
+func TestTurnsPassToTheNext(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleetOf("web", "small", 4)
 	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(w.creates) == 1 }, unexpected(t))
@@ -291,7 +285,7 @@ func TestTurnsAreHandedOn(t *testing.T) {
 	require.Less(t, w.at.Sub(machines[0].CreatedAt), 11*time.Minute+time.Second)
 }
 
-// TestClassesWakeTheirSets: a class that is changed has its sets looked at.
+// TestClassesWakeTheirSets: a change of a class wakes its sets.
 func TestClassesWakeTheirSets(t *testing.T) {
 	w := newShortage(t, codes.OK)
 	w.fleet()
@@ -308,9 +302,9 @@ func TestClassesWakeTheirSets(t *testing.T) {
 	require.Equal(t, 1, woken)
 }
 
-// TestATurnThatIsNotUsedIsLeft: a machine that has its turn and turns out to
-// have a VM does not create one, and the next is tried.
-func TestATurnThatIsNotUsedIsLeft(t *testing.T) {
+// TestUnusedTurnPassesOn: a machine that has the turn, and already has a VM, does not create one, and the
+// next machine is tried.
+func TestUnusedTurnPassesOn(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleetOf("web", "small", 3)
 	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(w.creates) == 1 }, unexpected(t))
@@ -328,9 +322,8 @@ func TestATurnThatIsNotUsedIsLeft(t *testing.T) {
 	require.Equal(t, 1, w.phases()[machine.PhaseRunning]+w.phases()[machine.PhasePending])
 }
 
-// TestTurnsAreTakenOneByOne: sixteen workers look at sixteen machines of a class
-// that is slowed. One create is tried for all; once it has succeeded the others
-// follow.
+// TestTurnsAreTakenOneByOne: sixteen workers make passes over sixteen machines of a slowed class. Only one create
+// is tried; once it has succeeded the others follow.
 func TestTurnsAreTakenOneByOne(t *testing.T) {
 	var now, calls, under, most atomic.Int64
 	var refuse atomic.Bool
@@ -373,7 +366,7 @@ func TestTurnsAreTakenOneByOne(t *testing.T) {
 	}
 	_, err = reconcilers[manager.KindReachability].Reconcile(ctx, manager.Fleet)
 	require.NoError(t, err)
-	// look has all machines looked at together, and returns what came of it.
+	// look makes passes over all machines together, and returns their results.
 	look := func(later time.Duration) (int64, int64) {
 		now.Add(int64(later / time.Second))
 		calls.Store(0)
@@ -401,16 +394,16 @@ func TestTurnsAreTakenOneByOne(t *testing.T) {
 	for range 5 {
 		look(15 * time.Second)
 	}
-	look(10 * time.Minute) // the one that was refused last has waited longest
+	look(10 * time.Minute) // the machine that was refused last has waited longest
 	require.Equal(t, 16, provider.Count())
 }
 
-// bucket is a provider's limit of calls: one in every, and some more after a quiet time. A call that is
-// refused costs nothing.
+// bucket is a provider's limit of calls: one call in each period, and a few more after a quiet time. A refused
+// call does not count.
 type bucket struct {
 	*world
 	every          time.Duration
-	most           float64 // calls after a quiet time
+	most           float64 // the calls that it takes after a quiet time
 	tokens         float64
 	last           time.Time
 	taken, refused int
@@ -435,8 +428,8 @@ func limited(t tb, code codes.Code, burst float64) *bucket {
 	return b
 }
 
-// TestP56LimitedProvider: a provider that takes 30 calls a minute, and says so, is called about as
-// often as it allows. No machine fails for waiting, and none is held as if there were no quota.
+// TestP56LimitedProvider: a provider that takes 30 calls a minute, and says so, is called about as often as it
+// allows. No machine fails because it waits, and none waits as if there were no quota.
 // Invariants: P56
 func TestP56LimitedProvider(t *testing.T) {
 	const n = 40
@@ -462,9 +455,9 @@ func TestP56LimitedProvider(t *testing.T) {
 	}
 }
 
-// TestP56WaitsLoseNoAnswer: of a provider that takes one call at a time, a machine asks each thing once,
-// though it waits between two calls for its turn: here, which node a VM has that was made without an
-// answer, and then for the VM's deletion.
+// TestP56WaitsLoseNoAnswer: the provider takes one call at a time. A machine asks for each thing only once,
+// although it waits for its turn between two calls: here, for the VM of a create without an answer, and then for
+// its deletion.
 // Invariants: P56
 func TestP56WaitsLoseNoAnswer(t *testing.T) {
 	const n = 5
@@ -487,8 +480,8 @@ func TestP56WaitsLoseNoAnswer(t *testing.T) {
 	require.LessOrEqual(t, w.taken, 4*n)
 }
 
-// TestP56WaitsLoseNoStatus: nor does it ask again whether a VM is initialized, after that has failed once,
-// instead of initializing it.
+// TestP56WaitsLoseNoStatus: once an initialization has failed, the machine does not keep asking whether its VM is
+// initialized, but initializes it.
 // Invariants: P56
 func TestP56WaitsLoseNoStatus(t *testing.T) {
 	const n = 5
@@ -509,28 +502,27 @@ func TestP56WaitsLoseNoStatus(t *testing.T) {
 	require.LessOrEqual(t, w.taken, 7*n)
 }
 
-// TestP56ListsAndOrphansWait: a list of VMs, and the deletion of an orphan, hear that the provider limits
-// calls, and so do all other calls with those credentials; and they hear of it from others. To wait is no
-// failure: nothing is warned of.
+// TestP56ListsAndOrphansWait: if the provider limits a list of VMs or the deletion of an orphan, all calls with
+// the same credentials wait, and the other way round. Waiting is no failure, and causes no warning.
 // Invariants: P56
 func TestP56ListsAndOrphansWait(t *testing.T) {
 	for _, method := range []codes.Call{codes.ListMachines, codes.DeleteMachine, codes.CreateMachine} {
 		t.Run(method.String(), func(t *testing.T) {
 			w := guardedWorld(t)
 			w.safety.CheckPeriod = time.Hour // another test's subject
-			stray := w.stray("blue", "web-lost")
+			orphanID := w.addOrphanVM("blue", "web-lost")
 			s := &testkit.SlowedOnce{Method: method}
 			w.refuse = func(c driver.CallInfo) error { return s.Refuse(c.Method, w.at) }
 			w.fleetOf("web", "small", 1)
 			p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return !s.Until.IsZero() }, unexpected(t))
 			if method == codes.DeleteMachine {
-				require.True(t, w.there(stray))
+				require.True(t, w.vmExists(orphanID))
 			}
 			w.fleetOf("more", "small", 3)
-			p = w.until(p, func() bool { return w.full("web", 1)() && w.full("more", 3)() && !w.there(stray) }, unexpected(t))
+			p = w.until(p, func() bool { return w.full("web", 1)() && w.full("more", 3)() && !w.vmExists(orphanID) }, unexpected(t))
 			w.until(p, func() bool { return w.at.After(s.Until.Add(10 * time.Minute)) }, unexpected(t))
 			require.Zero(t, s.Early, "calls that do not wait")
-			require.Zero(t, w.heard("ListVMsFailed")+w.heard("OrphanDeleteFailed"))
+			require.Zero(t, w.countInStory("ListVMsFailed")+w.countInStory("OrphanDeleteFailed"))
 			require.Zero(t, w.lost)
 		})
 	}

@@ -26,14 +26,13 @@ type (
 	listResponse   = driver.ListMachinesResponse
 )
 
-// badDriver is a driver of a provider that works. Its answers are garbage
-// where a function says what becomes of them.
+// badDriver is a driver of a provider that works. Functions replace its answers by garbage.
 type badDriver struct {
 	*drivertest.Memory
 	create func(m *machine.Machine, r *createResponse, err error) (*createResponse, error)
 	status func(m *machine.Machine, r *statusResponse, err error) (*statusResponse, error)
 	list   func(map[string]string) (*listResponse, error)
-	delete func(m *machine.Machine) bool // false: it says OK and does nothing
+	delete func(m *machine.Machine) bool // false: the driver says OK and does nothing
 }
 
 func (l *badDriver) CreateMachine(ctx context.Context, q *driver.CreateMachineRequest) (*createResponse, error) {
@@ -67,7 +66,7 @@ func (l *badDriver) DeleteMachine(ctx context.Context, q *driver.DeleteMachineRe
 	return l.Memory.DeleteMachine(ctx, q)
 }
 
-// badlyDriven returns a fleet of three that runs, whose driver answers wrongly from now on.
+// badlyDriven returns a running fleet of three, and the driver that answers for it from now on.
 func badlyDriven(t *testing.T) (*world, *badDriver, *process) {
 	w := guardedWorld(t)
 	l := &badDriver{Memory: w.provider}
@@ -76,8 +75,8 @@ func badlyDriven(t *testing.T) (*world, *badDriver, *process) {
 	return w, l, w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 }
 
-// TestGarbageLists: for anything that a list holds, and for any time, no VM of a
-// machine is deleted; strays that it names go all the same, and what is odd is told of.
+// TestGarbageLists: whatever a list holds, and for however long, no VM of a machine is deleted. Orphans that the
+// list names are deleted, and odd entries are reported.
 // Invariants: P15
 func TestGarbageLists(t *testing.T) {
 	huge := make(map[string]string)
@@ -87,7 +86,7 @@ func TestGarbageLists(t *testing.T) {
 	for name, c := range map[string]struct {
 		list func(map[string]string) (*listResponse, error)
 		says string
-		kept bool // the stray
+		kept bool // the orphan stays
 	}{
 		"a VM without ID":     {says: "VMWithoutID", list: with("", "web-7")},
 		"a blank ID":          {says: "VMWithoutID", list: with("  ", "web-7")},
@@ -124,18 +123,18 @@ func TestGarbageLists(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, l, p := badlyDriven(t)
 			own := w.provider.VMs()
-			stray := w.stray("blue", "web-lost")
+			orphanID := w.addOrphanVM("blue", "web-lost")
 			l.list = c.list
 			hours := 3 * time.Hour
 			if name == "a very long list" {
 				hours = 16 * time.Minute
 			}
 			require.NoError(t, w.watch(p, manager.KindOrphans, hours))
-			require.Equal(t, c.kept, w.there(stray))
+			require.Equal(t, c.kept, w.vmExists(orphanID))
 			for _, vm := range own {
-				require.True(t, w.there(vm.ID), "the VM of %s", vm.Name)
+				require.True(t, w.vmExists(vm.ID), "the VM of %s", vm.Name)
 			}
-			require.Equal(t, c.says != "", c.says != "" && w.heard(c.says) > 0, "%v", w.story)
+			require.Equal(t, c.says != "", c.says != "" && w.countInStory(c.says) > 0, "%v", w.story)
 		})
 	}
 }
@@ -148,44 +147,42 @@ func with(id, name string) func(map[string]string) (*listResponse, error) {
 	}
 }
 
-// TestListsOfOtherClusters: a list that names other clusters' VMs is believed,
-// unless OrphanPrefix says how this fleet's begin; the driver itself refuses.
+// TestListsOfOtherClusters: a list that names VMs of other clusters is believed, unless OrphanPrefix says how the
+// names of this fleet begin. The driver itself refuses their deletion.
 func TestListsOfOtherClusters(t *testing.T) {
 	w, l, p := badlyDriven(t)
-	foreign := w.stray("red", "db-1")
+	foreign := w.addOrphanVM("red", "db-1")
 	l.list = with(foreign, "db-1")
 	w.safety.OrphanPrefix = "web-"
 	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
-	require.True(t, w.there(foreign))
-	require.Positive(t, w.heard("VMOfOthers"))
+	require.True(t, w.vmExists(foreign))
+	require.Positive(t, w.countInStory("VMOfOthers"))
 }
 
-// TestListsWithLongNames: a VM with a name that is too long is no machine's and no
-// orphan: it is told of and left alone; the others of its class are collected.
+// TestListsWithLongNames: a VM whose name is too long belongs to no machine, and is no orphan. It is reported and
+// left alone; the other orphans of its class are deleted.
 // Invariants: P42
 func TestListsWithLongNames(t *testing.T) {
 	w, l, p := badlyDriven(t)
 	own := w.provider.VMs()
-	long, stray := w.stray("blue", "web-long"), w.stray("blue", "web-7")
+	long, orphanID := w.addOrphanVM("blue", "web-long"), w.addOrphanVM("blue", "web-7")
 	l.list = func(vms map[string]string) (*listResponse, error) {
 		vms[long] = "web-" + strings.Repeat("x", driver.MaxName)
 		vms["memory:///blue/"+strings.Repeat("x", driver.MaxID)] = "web-8"
 		return &listResponse{Machines: vms}, nil
 	}
 	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
-	require.True(t, w.there(long))
-	require.False(t, w.there(stray))
-	require.Zero(t, w.heard("OrphanDeleteFailed"), "nothing else was tried")
-	require.Positive(t, w.heard("VMWithoutName: class fleet/small lists VM "+long+" "))
+	require.True(t, w.vmExists(long))
+	require.False(t, w.vmExists(orphanID))
+	require.Zero(t, w.countInStory("OrphanDeleteFailed"), "nothing else was tried")
+	require.Positive(t, w.countInStory("VMWithoutName: class fleet/small lists VM "+long+" "))
 	for _, vm := range own {
-		require.True(t, w.there(vm.ID), "the VM of %s", vm.Name)
+		require.True(t, w.vmExists(vm.ID), "the VM of %s", vm.Name)
 	}
 }
 
-// TestListsThatLag: a VM that was just made is missing for ten minutes, and one
-// that is gone still there for as long: nothing is doubled, lost, or deleted that
-// is somebody's, and each VM that is gone is tried to be deleted no more than a
-// few times.
+// TestListsThatLag: lists omit new VMs for ten minutes, and name deleted VMs for as long. No VM is made twice or
+// lost, no VM of a machine is deleted, and for each deleted VM only a few more deletes are tried.
 // Invariants: P15
 func TestListsThatLag(t *testing.T) {
 	w, l, p := badlyDriven(t)
@@ -212,9 +209,8 @@ func TestListsThatLag(t *testing.T) {
 	require.Equal(t, 12, len(w.made), "no machine was doubled or lost")
 }
 
-// TestCreateAnswersAnothersVM: an answer that names the VM of another machine
-// is not recorded, from any call; so that VM does not go with this
-// machine. When the driver has come to its senses the machine gets its own.
+// TestCreateAnswersAnothersVM: no call's answer makes a machine record the VM of another machine, so that VM is
+// not deleted with the machine. Once the driver answers correctly, the machine gets its own VM.
 // Invariants: P13
 func TestCreateAnswersAnothersVM(t *testing.T) {
 	for _, call := range []string{"create", "status", "node"} {
@@ -250,18 +246,18 @@ func TestCreateAnswersAnothersVM(t *testing.T) {
 			w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 4 })
 			w.until(p, func() bool { return w.at.After(end) }, unexpected(t))
 			require.NotEmpty(t, made)
-			require.True(t, w.there(first.ID), "it went with another machine")
-			if call != "node" { // that one is replaced at once, by one that gets its own
+			require.True(t, w.vmExists(first.ID), "it went with another machine")
+			if call != "node" { // after that call, the machine is replaced at once
 				require.Equal(t, 3, w.phases()[machine.PhaseRunning])
 			}
 			l.create, l.status = nil, nil
 			w.until(p, func() bool { return w.phases()[machine.PhaseRunning] == 4 && w.provider.Count() == 4 }, unexpected(t))
-			require.True(t, w.there(first.ID))
+			require.True(t, w.vmExists(first.ID))
 		})
 	}
 }
 
-// TestStatusAnswersAnotherID: the VM that is recorded stays so.
+// TestStatusAnswersAnotherID: the provider ID that a machine has recorded does not change.
 func TestStatusAnswersAnotherID(t *testing.T) {
 	w, l, p := badlyDriven(t)
 	l.status = func(m *machine.Machine, r *statusResponse, err error) (*statusResponse, error) {
@@ -274,7 +270,7 @@ func TestStatusAnswersAnotherID(t *testing.T) {
 		return r, err
 	}
 	before := w.provider.VMs()
-	for _, vm := range before { // a failed step brings each back to asking for its VM
+	for _, vm := range before { // after a failed step, each asks for its VM again
 		m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: vm.Name})
 		require.NoError(t, err)
 		m = m.Clone()
@@ -290,8 +286,8 @@ func TestStatusAnswersAnotherID(t *testing.T) {
 	w.until(p, w.empty, unexpected(t))
 }
 
-// TestDeleteThatDoesNothing: a VM that lives on after DeleteMachine said OK is
-// an orphan, and goes once it can.
+// TestDeleteThatDoesNothing: a VM that still exists after DeleteMachine said OK is an orphan, and is deleted once
+// that works.
 // Invariants: P14
 func TestDeleteThatDoesNothing(t *testing.T) {
 	w, l, p := badlyDriven(t)
@@ -314,8 +310,8 @@ func TestDeleteThatDoesNothing(t *testing.T) {
 	require.Zero(t, w.provider.Count())
 }
 
-// TestNilAnswers: no response and no error is a failure where a response is
-// needed; nothing is made twice, and the fleet comes up when answers do.
+// TestNilAnswers: neither a response nor an error is a failure if a response is needed. Nothing is made twice, and
+// the fleet runs once the driver answers.
 func TestNilAnswers(t *testing.T) {
 	w, l, p := badlyDriven(t)
 	silent := true
@@ -340,7 +336,7 @@ func TestNilAnswers(t *testing.T) {
 	w.until(p, w.settled(4), unexpected(t))
 }
 
-// mangling is a driver that changes what it was given.
+// mangling is a driver that changes its requests.
 type mangling struct {
 	driver.Driver
 	creates int
@@ -381,15 +377,15 @@ func TestRequestsBelongToTheDriver(t *testing.T) {
 	require.Equal(t, []any{before.Provider, before.ProviderSpec}, []any{kept.Provider, kept.ProviderSpec})
 }
 
-// TestListSpelledOtherwise: of thirty machines whose VMs the provider lists by IDs and names in
-// another spelling, while it knows them by both, none loses its VM, and an event says so once. What
-// has another name altogether is left alone too, as long as not one of the machines is listed.
+// TestListSpelledOtherwise: the provider lists the VMs of thirty machines by IDs and names in another spelling,
+// but knows them by both. No machine loses its VM, and one event says so. A VM with an entirely different name is
+// left alone, too, while no machine is listed.
 // Invariants: P48
 func TestListSpelledOtherwise(t *testing.T) {
 	const n = 30
 	for name, c := range map[string]struct {
-		spell func(string) string
-		told  string
+		spell    func(string) string
+		reported string
 	}{
 		"upper case": {strings.ToUpper, "SpelledOtherwise: class fleet/small lists 30 VMs"},
 		"a prefix":   {func(s string) string { return "list:" + s }, "SpelledOtherwise: class fleet/small lists 30 VMs"},
@@ -419,19 +415,19 @@ func TestListSpelledOtherwise(t *testing.T) {
 				}
 				return &listResponse{Machines: all}, nil
 			}
-			l.delete = func(m *machine.Machine) bool { // it ignores the spelling
+			l.delete = func(m *machine.Machine) bool { // the provider ignores the spelling
 				m.Spec.ProviderID = ids[m.Spec.ProviderID]
 				return true
 			}
 			w.at = w.at.Add(15 * time.Minute)
 			require.NoError(t, w.watch(p, manager.KindOrphans, 3*time.Hour))
 			require.Equal(t, own, w.provider.VMs())
-			require.Equal(t, 1, w.heard(c.told), "%v", w.story)
+			require.Equal(t, 1, w.countInStory(c.reported), "%v", w.story)
 		})
 	}
 }
 
-// keepsDeletes keeps the deletes that reach it, and carries them out as well.
+// keepsDeletes records the deletes that it carries out.
 type keepsDeletes struct {
 	*drivertest.Memory
 	deletes []*driver.DeleteMachineRequest
@@ -442,9 +438,9 @@ func (d *keepsDeletes) DeleteMachine(ctx context.Context, q *driver.DeleteMachin
 	return d.Memory.DeleteMachine(ctx, q)
 }
 
-// TestLateDeleteSparesTheMachineMadeAgain: a delete without a provider ID, of a process that died,
-// takes effect when somebody has made the machine again under its name. The request carries the UID
-// of the machine that it was made for, so a driver that marks VMs with it leaves the new one alone.
+// TestLateDeleteSparesTheMachineMadeAgain: a process dies, and its delete without a provider ID takes effect when
+// somebody has made a new machine of that name. The request carries the UID of the old machine, so a driver that
+// marks VMs with it spares the new one.
 func TestLateDeleteSparesTheMachineMadeAgain(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	d := &keepsDeletes{Memory: w.provider}

@@ -68,8 +68,8 @@ type nodes struct {
 
 func (n nodes) Nodes() store.Collection[*machine.Node] { return n.Collection }
 
-// BenchmarkCreate creates machines to Running, in sets of 1,000, through the
-// store in memory and the manager's own queue.
+// BenchmarkCreate creates machines until they are Running, in sets of 1,000, with the store in memory and the
+// manager's own queue.
 func BenchmarkCreate(b *testing.B) {
 	for _, machines := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(machines), func(b *testing.B) {
@@ -148,10 +148,9 @@ func prepare(ctx context.Context, b *testing.B, o manager.Options, machines int)
 	}
 }
 
-// BenchmarkRoll rolls one deployment to another class with a surge of 10%,
-// through the store in memory and the manager's own queue, until its status says
-// that all machines are new and available and the old ones are gone or going. A
-// status is written once a second at most, so the time is a matter of seconds.
+// BenchmarkRoll rolls one deployment to another class with a surge of 10%, with the store in memory and the
+// manager's own queue, until its status says that all machines are new and available, and the old ones are gone or
+// being deleted. A status is written once a second at most, so the time is a matter of seconds.
 func BenchmarkRoll(b *testing.B) {
 	for _, machines := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprint(machines), func(b *testing.B) {
@@ -209,8 +208,8 @@ func rollFleet(b *testing.B, replicas int32) {
 	b.StartTimer()
 }
 
-// awaitFleet returns when all machines of a deployment are of its present
-// template and available, and no others are there but such as are being deleted.
+// awaitFleet waits until all machines of a deployment have its present template and are available, and all others
+// are being deleted.
 func awaitFleet(ctx context.Context, b *testing.B, o manager.Options, key object.Key) {
 	if _, err := store.Await(ctx, o.Store.Deployments, key, deployment.Missing); err != nil {
 		b.Fatal(err)
@@ -230,7 +229,7 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-// BenchmarkShapes does the same for fleets of other shapes: one large deployment, or many small ones.
+// BenchmarkShapes measures what BenchmarkFleet does, for one large deployment and for many small ones.
 func BenchmarkShapes(b *testing.B) {
 	for _, shape := range []struct{ deployments, replicas int }{
 		{1, 1_000}, {1, 5_000}, {1, 20_000}, {1, 100_000}, {200, 50}, {2_000, 5}, {5_000, 2},
@@ -297,7 +296,7 @@ func (f *largeFleet) must(err error) {
 	}
 }
 
-// create makes all deployments and waits for their machines.
+// create makes all deployments, and waits for their machines.
 func (f *largeFleet) create() {
 	begin := read()
 	for i := range f.deployments {
@@ -317,7 +316,7 @@ func (f *largeFleet) create() {
 	f.b.ReportMetric(heap, "heap-B/machine")
 }
 
-// roll has all deployments go over to the other class.
+// roll rolls all deployments to the other class.
 func (f *largeFleet) roll() {
 	begin := read()
 	f.rolling = true
@@ -339,7 +338,7 @@ func (f *largeFleet) roll() {
 	f.report("roll", begin)
 }
 
-// await returns when all deployments are complete.
+// await waits until all deployments are complete.
 func (f *largeFleet) await() {
 	done := map[string]bool{}
 	for change, err := range f.o.Store.Deployments.Watch(f.ctx) {
@@ -361,7 +360,7 @@ func (f *largeFleet) await() {
 	f.b.Fatalf("the fleet is not complete: %d of %d deployments, %v", len(done), f.deployments, f.ctx.Err())
 }
 
-// sample holds one deployment in ten to its bounds.
+// sample checks the bounds of one deployment in ten.
 func (f *largeFleet) sample(d *deployment.Deployment) {
 	s := &d.Status
 	if !strings.HasSuffix(d.Name, "0") {
@@ -372,7 +371,7 @@ func (f *largeFleet) sample(d *deployment.Deployment) {
 	}
 }
 
-// stopwatch tells how long something took, and how much processor time.
+// stopwatch is how long something took, and how much processor time.
 type stopwatch struct{ wall, cpu time.Duration }
 
 func read() stopwatch {
@@ -396,7 +395,7 @@ func (f *largeFleet) close() {
 	<-f.ended
 }
 
-// liveHeap is what is reachable.
+// liveHeap returns the size of the reachable heap.
 func liveHeap() uint64 {
 	runtime.GC()
 	runtime.GC()

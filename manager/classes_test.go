@@ -30,7 +30,7 @@ var (
 	bootKey  = object.Key{Namespace: namespace, Name: "boot"}
 )
 
-// classNames are the classes there are, and those that are referred to.
+// classNames returns the names of the classes that exist, and of those that are referred to.
 func (w *world) classNames() []object.Key {
 	keys := keysOf(w.classes)
 	if !slices.Contains(keys, smallKey) {
@@ -39,7 +39,7 @@ func (w *world) classNames() []object.Key {
 	return keys
 }
 
-// keeping has a world's processes keep classes and secrets.
+// keeping makes the world's processes keep classes and secrets.
 func (w *world) keeping() {
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Classes.Keep = true }
 }
@@ -54,8 +54,7 @@ func (w *world) held() bool {
 	return err == nil && failed == nil && class.HasFinalizer(machine.Finalizer) && secret.HasFinalizer(machine.SecretFinalizer)
 }
 
-// outlived is the life of a fleet whose class and secret are deleted while its
-// machines run.
+// outlived makes a fleet whose class and secret are deleted while its machines run.
 func (w *world) outlived(p *process, died func() *process) {
 	w.fleet()
 	p = w.until(p, func() bool { return w.settled(3)() && w.held() }, died)
@@ -71,8 +70,8 @@ func (w *world) outlived(p *process, died func() *process) {
 	w.until(p, gone, died)
 }
 
-// TestClassesOutliveTheirMachines: a class and a secret that are deleted while
-// machines use them stay until the last machine is gone, and then go.
+// TestClassesOutliveTheirMachines: a class and a secret that are deleted while machines use them stay until the
+// last machine is gone.
 // Invariants: P14
 func TestClassesOutliveTheirMachines(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
@@ -83,8 +82,7 @@ func TestClassesOutliveTheirMachines(t *testing.T) {
 	require.Contains(t, strings.Join(w.story, "\n"), "secret fleet/boot: SecretDeletionHeld: ")
 }
 
-// TestClassesKilledAnywhere kills the manager at every call of such a life
-// (P26).
+// TestClassesKilledAnywhere kills the manager at every call of outlived (P26).
 // Invariants: P26
 func TestClassesKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
@@ -99,7 +97,7 @@ func TestClassesKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestClassesStaleAndKilled: the same with caches that lag behind.
+// TestClassesStaleAndKilled kills the manager at random calls of outlived, with caches that lag.
 func TestClassesStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
@@ -117,9 +115,8 @@ func TestClassesStaleAndKilled(t *testing.T) {
 	})
 }
 
-// TestClassGoneTooEarly: without a keeper a class can go while machines use
-// it. They say what is missing, none is forgotten, and all go on when the class
-// is back.
+// TestClassGoneTooEarly: if classes are not kept, a class can be deleted while machines use it. They say what is
+// missing, none is forgotten, and all go on when the class is back.
 func TestClassGoneTooEarly(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -140,10 +137,10 @@ func TestClassGoneTooEarly(t *testing.T) {
 	w.until(p, w.empty, unexpected(t))
 }
 
-// TestUnusedClassesAreLetGo: a class without references carries no
-// finalizer, though it is not being deleted, and what is settled is not written.
+// TestUnusedClassesLoseTheirFinalizer: a class without references has no finalizer, even while it is not being deleted. A
+// settled class is not written.
 // Invariants: P28
-func TestUnusedClassesAreLetGo(t *testing.T) {
+func TestUnusedClassesLoseTheirFinalizer(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
 	w.fleet()
@@ -182,8 +179,8 @@ func TestUnusedClassesAreLetGo(t *testing.T) {
 	require.Empty(t, secret.Finalizers)
 }
 
-// TestWhoUsesAClass: history that was scaled to zero, and what is being
-// deleted and creates nothing any more, hold no class; all else does.
+// TestWhoUsesAClass: sets that are kept as history, and objects that are being deleted and create nothing any
+// more, do not count as users of a class. All others do.
 func TestWhoUsesAClass(t *testing.T) {
 	ref := machine.ClassRef{Name: "small"}
 	owned := &object.Owner{Kind: deployment.OwnerKind, Name: "web", UID: "1"}
@@ -234,9 +231,8 @@ func TestWhoUsesAClass(t *testing.T) {
 	}
 }
 
-// TestSecretsRotate: a secret that changes, or appears, opens the gate of a
-// failed create at once, the new data is what the driver gets, and machines
-// that run are left alone.
+// TestSecretsRotate: a secret that changes, or appears, ends the wait of a failed create at once. The driver gets
+// the new data, and running machines are left alone.
 func TestSecretsRotate(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{Token: "new"})
 	put := func(token string) {
@@ -278,7 +274,7 @@ func TestSecretsRotate(t *testing.T) {
 	require.Equal(t, writes, w.writes)
 }
 
-// woken are the keys of one kind that a change of another wakes.
+// woken returns the keys of one kind that a change of another kind wakes.
 func woken(t tb, p *process, from, to manager.Kind, old, new any) (keys []object.Key) {
 	for _, wake := range p.Wakes() {
 		if wake.From == from && wake.To == to {
@@ -288,7 +284,7 @@ func woken(t tb, p *process, from, to manager.Kind, old, new any) (keys []object
 	return keys
 }
 
-// TestChangedClassWakesItsMachines and what else a change wakes.
+// TestClassWakes: a changed class wakes its machines, and some others.
 func TestClassWakes(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
@@ -324,8 +320,8 @@ func TestClassWakes(t *testing.T) {
 	require.Equal(t, []object.Key{smallKey}, woken(t, p, manager.KindMachine, manager.KindClass, m, nil))
 }
 
-// TestKeepersRun: with Run, and only the watches to wake anything, class
-// and secret are held while there is a machine, and then let go.
+// TestKeepersRun: Run keeps class and secret while there is a machine, and releases them then, although only
+// watches wake it.
 func TestKeepersRun(t *testing.T) {
 	o := manager.InMemory(nil)
 	provider := drivertest.NewMemory(drivertest.MemoryOptions{})
@@ -360,8 +356,8 @@ func TestKeepersRun(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// watch follows the one object of a collection, from now on: what it returns
-// waits until the object is as wanted; nil: gone.
+// watch follows the one object of a collection from now on. The function it returns waits until the object is as
+// wanted; nil: gone.
 func watch[T object.Object[T]](ctx context.Context, t *testing.T, c store.Collection[T]) func(func(T) bool) {
 	next, stop := iter.Pull2(c.Watch(ctx))
 	t.Cleanup(stop)
@@ -375,8 +371,7 @@ func watch[T object.Object[T]](ctx context.Context, t *testing.T, c store.Collec
 	}
 }
 
-// TestClassIndexesAreProbed: a set or deployment that can't be found by its
-// class is an error at the start.
+// TestClassIndexesAreProbed: a manager does not start if sets or deployments can't be found by their class.
 func TestClassIndexesAreProbed(t *testing.T) {
 	for _, kind := range []string{"Sets", "Deployments"} {
 		o := manager.InMemory(nil)
@@ -396,8 +391,7 @@ func TestClassIndexesAreProbed(t *testing.T) {
 	}
 }
 
-// TestMissingClassIsACondition: a deployment says that its class does not exist, and no longer once the
-// class is there.
+// TestMissingClassIsACondition: a deployment says that its class does not exist, until the class is there.
 func TestMissingClassIsACondition(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	key := object.Key{Namespace: namespace, Name: "small"}
@@ -405,17 +399,17 @@ func TestMissingClassIsACondition(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.classes.Delete(ctx, key, ""))
 	w.fleet()
-	told := func() *object.Condition { return w.condition(fleetKey.Name, deployment.ConditionClassMissing) }
-	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return told() != nil }, unexpected(t))
-	require.Equal(t, object.True, told().Status)
-	require.Equal(t, "class small does not exist; no VM is created until it does", told().Message)
+	reported := func() *object.Condition { return w.condition(fleetKey.Name, deployment.ConditionClassMissing) }
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return reported() != nil }, unexpected(t))
+	require.Equal(t, object.True, reported().Status)
+	require.Equal(t, "class small does not exist; no VM is created until it does", reported().Message)
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.Contains(t, deployment.Missing(d), "class small does not exist")
 
 	_, err = w.classes.Create(ctx, class)
 	require.NoError(t, err)
-	w.until(p, func() bool { return w.settled(3)() && told() == nil }, unexpected(t))
+	w.until(p, func() bool { return w.settled(3)() && reported() == nil }, unexpected(t))
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.Len(t, machines, 3)

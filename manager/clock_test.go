@@ -22,8 +22,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// jumping is a life of a fleet in which the clock jumps once, at a call; it
-// tells how long the life took by a clock that does not.
+// jumping makes and deletes a fleet while the clock jumps once, at a call. It returns how long that took by a
+// clock that does not jump.
 func jumping(t *testing.T, at int, by time.Duration) (w *world, took time.Duration, calls int) {
 	w = guardedWorld(t)
 	f := &testkit.Fuse{}
@@ -41,9 +41,8 @@ func jumping(t *testing.T, at int, by time.Duration) (w *world, took time.Durati
 	return w, took, f.Calls
 }
 
-// TestClockSetBack: set back an hour at any call of a fleet's life, the clock
-// costs no machine and makes none twice, and all ends no more than the hour
-// later.
+// TestClockSetBack: the clock is set back an hour at any call. No machine is lost and none is made twice, and
+// everything ends no more than an hour later.
 // Invariants: P13
 func TestClockSetBack(t *testing.T) {
 	plain, usual, calls := jumping(t, 0, 0)
@@ -56,8 +55,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestClockSetForward: the same forward: what was being made is taken for late
-// and replaced, and no more is lost than that.
+// TestClockSetForward: the clock is set forward an hour at any call. The machines that were being made count as
+// late and are replaced, and no others.
 func TestClockSetForward(t *testing.T) {
 	plain, usual, calls := jumping(t, 0, 0)
 	step := max(calls/60, 1)
@@ -69,9 +68,8 @@ func TestClockSetForward(t *testing.T) {
 	}
 }
 
-// TestClockSetBackWhileFrozen: an outage of the target cluster that ends after
-// the clock was set back ends for the fleet too, no more than the hour later, and
-// no machine was marked failed meanwhile.
+// TestClockSetBackWhileFrozen: the clock is set back during an outage of the target cluster. The fleet thaws no
+// more than an hour later, and no machine was marked failed meanwhile.
 func TestClockSetBackWhileFrozen(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		w := guardedWorld(t)
@@ -96,15 +94,15 @@ func TestClockSetBackWhileFrozen(t *testing.T) {
 	}
 }
 
-// TestClockSetBackAmidACollection: orphans and machines without their set go no
-// later than the hour; what has its owner stays.
+// TestClockSetBackAmidACollection: orphans and machines without their set are deleted no more than an hour later.
+// VMs and machines with an owner stay.
 func TestClockSetBackAmidACollection(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		for after := time.Duration(0); after < 4*time.Minute; after += 20 * time.Second {
 			w := guardedWorld(t)
 			w.fleet()
 			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
-			stray := w.stray("blue", "web-lost")
+			orphanID := w.addOrphanVM("blue", "web-lost")
 			w.late("late", machineset.OwnerKind)
 			require.NoError(t, p.lookAt(manager.KindOrphans))
 			require.NoError(t, p.lookAt(manager.KindOwnerless))
@@ -112,15 +110,14 @@ func TestClockSetBackAmidACollection(t *testing.T) {
 			w.round(p)
 			w.at = w.at.Add(by)
 			begun := w.at
-			w.until(p, func() bool { return !w.there(stray) && len(keysOf(w.machines)) == 3 && w.provider.Count() == 3 }, unexpected(t))
+			w.until(p, func() bool { return !w.vmExists(orphanID) && len(keysOf(w.machines)) == 3 && w.provider.Count() == 3 }, unexpected(t))
 			require.LessOrEqual(t, w.at.Sub(begun), time.Hour+20*time.Minute)
 			require.LessOrEqual(t, w.lost, 1, "the late one, where its time was up")
 		}
 	}
 }
 
-// TestRetriesWhenTheClockIsSetBack: a create that failed is tried again within
-// its time from then on, not an hour later.
+// TestRetriesWhenTheClockIsSetBack: a failed create is tried again after its usual wait, not an hour later.
 func TestRetriesWhenTheClockIsSetBack(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.safety = safety.DefaultPolicy()
@@ -139,8 +136,7 @@ func TestRetriesWhenTheClockIsSetBack(t *testing.T) {
 	require.LessOrEqual(t, w.at.Sub(begun), 10*time.Minute)
 }
 
-// steps has a process look at everything every five seconds, until a time or for as
-// long as wanted.
+// steps makes a process look at everything every five seconds, until a time, or while wanted returns true.
 func (w *world) steps(p *process, until time.Time, wanted func() bool) {
 	for w.at.Before(until) && wanted() {
 		w.round(p)
@@ -151,9 +147,9 @@ func (w *world) steps(p *process, until time.Time, wanted func() bool) {
 
 func always() bool { return true }
 
-// TestFreshManagerGivesTime: a manager that was away for longer than every timeout,
-// with the cluster, marks no machine failed: one that comes within the grace is kept, and
-// one that does not is replaced after it. Nothing is written meanwhile.
+// TestFreshManagerGivesTime: a manager was away, with the cluster, for longer than every timeout. It marks no
+// machine failed at once: a machine that comes back within the grace stays, and others are replaced after it.
+// Nothing is written meanwhile.
 // Invariants: P25 P28
 func TestFreshManagerGivesTime(t *testing.T) {
 	for name, policy := range map[string]*safety.Policy{"guarded": safety.DefaultPolicy(), "without a safety policy": nil} {
@@ -179,15 +175,14 @@ func TestFreshManagerGivesTime(t *testing.T) {
 			w.until(p, w.settled(3), unexpected(t))
 			require.Equal(t, 1, w.lost)
 			require.Len(t, w.made, 4)
-			require.False(t, w.there(vms[0].ID))
-			require.True(t, w.there(vms[1].ID) && w.there(vms[2].ID))
+			require.False(t, w.vmExists(vms[0].ID))
+			require.True(t, w.vmExists(vms[1].ID) && w.vmExists(vms[2].ID))
 		})
 	}
 }
 
-// TestRestartedEveryQuarterOfAnHour: managers that live for 15 minutes each give a
-// broken machine up within its timeout and one grace, whether its node never
-// joined or fell ill.
+// TestRestartedEveryQuarterOfAnHour: managers run for 15 minutes each. They mark a broken machine failed within
+// its timeout and one grace, whether its node never joined or became unhealthy.
 // Invariants: P3
 func TestRestartedEveryQuarterOfAnHour(t *testing.T) {
 	policy := machine.DefaultPolicy()
@@ -217,9 +212,9 @@ func TestRestartedEveryQuarterOfAnHour(t *testing.T) {
 	}
 }
 
-// TestStoppedProcessGivesTime: a process is stopped with its cluster, for longer than a health timeout that was running,
-// and goes on. No machine is marked failed: the nodes have a grace to come back. Hours in which there was nothing to do are not
-// taken for a stop: machines that fall ill then are marked failed at the end of the timeout.
+// TestStoppedProcessGivesTime: a process is stopped with its cluster, for longer than a health timeout that was
+// running, and continues. No machine is marked failed: the nodes have a grace to come back. Hours without work do
+// not count as a stop: machines that become unhealthy then are marked failed at the end of the timeout.
 // Invariants: P25
 func TestStoppedProcessGivesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -266,7 +261,7 @@ func TestStoppedProcessGivesTime(t *testing.T) {
 		ready(object.Unknown)
 		<-time.After(time.Minute)
 		stopped.Add(int64(40 * time.Minute))
-		ready(object.False) // something wakes the machines
+		ready(object.False) // this wakes the machines
 		<-time.After(30 * time.Second)
 		require.Zero(t, lost.Load(), "given up for a time that nobody watched")
 		ready(object.True)

@@ -19,7 +19,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// script is a drainer that says what it is told to.
+// script is a drainer with prepared answers.
 type script struct {
 	w        *world
 	drain    func(*machine.DrainNode) (machine.DrainAnswer, error)
@@ -46,7 +46,7 @@ func (s *script) Detach(_ context.Context, _ *machine.Machine, e *machine.Detach
 	return s.detach(e)
 }
 
-// drained is a machine that runs, in a manager with a scripted drainer.
+// drained returns a machine that runs, in a manager with a scripted drainer.
 func drained(t *testing.T) (*world, *script, manager.Reconciler) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	o, s := w.options(), &script{w: w, effects: map[string]int{}}
@@ -77,10 +77,12 @@ func (w *world) machine() *machine.Machine {
 	return m
 }
 
-func (w *world) heard(text string) int { return strings.Count(strings.Join(w.story, "\n"), text) }
+func (w *world) countInStory(text string) int {
+	return strings.Count(strings.Join(w.story, "\n"), text)
+}
 
-// TestDrainBeforeDeletion: the VM lives until the drainer is done, and what
-// holds it up is told once, however often it is looked at.
+// TestDrainBeforeDeletion: the VM stays until the drainer is done. What holds the drain up is reported once, no
+// matter how many passes see it.
 func TestDrainBeforeDeletion(t *testing.T) {
 	w, s, r := drained(t)
 	at := w.at.Add(20 * time.Second)
@@ -94,7 +96,7 @@ func TestDrainBeforeDeletion(t *testing.T) {
 		require.Equal(t, at, w.look(r).At)
 	}
 	require.Equal(t, 5, s.drains)
-	require.Equal(t, 1, w.heard("Warning machine DrainProgress"), w.story)
+	require.Equal(t, 1, w.countInStory("Warning machine DrainProgress"), w.story)
 	require.Equal(t, "pod a/db-0 is held by budget db", w.machine().Status.LastOperation.Message)
 	require.Equal(t, 1, w.provider.Count())
 	s.drain = nil
@@ -104,8 +106,8 @@ func TestDrainBeforeDeletion(t *testing.T) {
 	require.Zero(t, s.detaches, "no force, no volumes")
 }
 
-// TestDrainByForce: when its time is up the drain is forced, volumes get their
-// own time, and the VM goes.
+// TestDrainByForce: when its time is up the drain is forced, volumes get a time of their own, and then the VM is
+// deleted.
 func TestDrainByForce(t *testing.T) {
 	w, s, r := drained(t)
 	s.drain = func(e *machine.DrainNode) (machine.DrainAnswer, error) {
@@ -123,11 +125,11 @@ func TestDrainByForce(t *testing.T) {
 	w.look(r)
 	require.Empty(t, keysOf(w.machines))
 	require.Equal(t, 2, s.detaches)
-	require.Equal(t, 1, w.heard("Warning machine DetachTimeout"), w.story)
+	require.Equal(t, 1, w.countInStory("Warning machine DetachTimeout"), w.story)
 }
 
-// TestDrainFails: an error is a failure with its code, tried again later; a
-// conflict begins the pass again.
+// TestDrainFails: an error is a failure with its code, and the drain is tried again later. After a conflict the
+// pass begins again.
 func TestDrainFails(t *testing.T) {
 	w, s, r := drained(t)
 	failure := error(store.ErrConflict)
@@ -152,8 +154,8 @@ func TestDrainFails(t *testing.T) {
 	require.Empty(t, keysOf(w.machines))
 }
 
-// TestForceAfterALongDrain: a node that answers again while a drain of it fails is not taken for
-// silent, although it was read in this pass and force would be due.
+// TestForceAfterALongDrain: a node becomes ready again while a drain of it fails. It does not count as silent,
+// although the pass has read it before and force would be due.
 // Invariants: P22
 func TestForceAfterALongDrain(t *testing.T) {
 	w, s, r := drained(t)
@@ -183,7 +185,7 @@ func TestForceAfterALongDrain(t *testing.T) {
 	require.Zero(t, s.detaches, "no force, no volumes")
 }
 
-// TestDrainerWithoutCluster is refused.
+// TestDrainerWithoutCluster: a drainer without a cluster is an error.
 func TestDrainerWithoutCluster(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	o := w.options()
@@ -192,14 +194,14 @@ func TestDrainerWithoutCluster(t *testing.T) {
 	require.ErrorIs(t, err, manager.ErrOptions)
 }
 
-// answer is what an update agent on the node does, once it is told.
+// answer acts as the update agent on a node, once the node asks for an update.
 func (w *world) answer(result string) {
 	n, err := w.nodes.Get(ctx, object.Key{Name: w.machine().Spec.NodeName})
 	require.NoError(w.t, err)
-	told := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
-	require.NotNil(w.t, told)
-	require.Equal(w.t, object.True, told.Status)
-	require.Equal(w.t, machine.ReasonReadyForUpdate, told.Reason)
+	reported := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
+	require.NotNil(w.t, reported)
+	require.Equal(w.t, object.True, reported.Status)
+	require.Equal(w.t, machine.ReasonReadyForUpdate, reported.Reason)
 	require.True(w.t, n.Unschedulable)
 	n = n.Clone()
 	n.Labels[machine.DefaultPolicy().Keys.UpdateResult] = result
@@ -214,8 +216,7 @@ func (w *world) wants(r machine.InPlaceRequest) {
 	require.NoError(w.t, err)
 }
 
-// TestInPlaceUpdate takes a machine through an update by real stores, with a
-// drainer that writes the node.
+// TestInPlaceUpdate updates a machine in place, with real stores and a drainer that writes the node.
 func TestInPlaceUpdate(t *testing.T) {
 	w, s, r := drained(t)
 	s.drain = func(e *machine.DrainNode) (machine.DrainAnswer, error) {
@@ -246,7 +247,7 @@ func TestInPlaceUpdate(t *testing.T) {
 	require.Equal(t, 1, s.drains)
 	require.Equal(t, 3, s.effects["MarkNode"], "drained, ready, updated: a node that the drainer wrote is known")
 	for _, event := range []string{"SelectedForUpdate", "Updated", "BackInService"} {
-		require.Equal(t, 1, w.heard("Normal machine "+event+" "), event)
+		require.Equal(t, 1, w.countInStory("Normal machine "+event+" "), event)
 	}
 }
 
@@ -257,9 +258,9 @@ type database struct {
 	drains.Volumes
 	attachments []*drain.Attachment
 	now         func() time.Time
-	told        bool
-	ends        time.Time // of its containers
-	gone        time.Time // of its object
+	evicted     bool
+	ends        time.Time // when its containers end
+	gone        time.Time // when its object is gone
 }
 
 func (p *database) On(context.Context, string) ([]*drain.Pod, bool, error) {
@@ -268,7 +269,7 @@ func (p *database) On(context.Context, string) ([]*drain.Pod, bool, error) {
 		Grace: 30 * time.Second, Claims: []string{"data-db-0"},
 	}
 	switch now := p.now(); {
-	case !p.told:
+	case !p.evicted:
 	case !now.Before(p.gone):
 		return nil, true, nil
 	default:
@@ -278,8 +279,8 @@ func (p *database) On(context.Context, string) ([]*drain.Pod, bool, error) {
 }
 
 func (p *database) Evict(context.Context, drain.Order) (drain.Answer, error) {
-	if !p.told {
-		p.told, p.ends = true, p.now().Add(30*time.Second)
+	if !p.evicted {
+		p.evicted, p.ends = true, p.now().Add(30*time.Second)
 		p.gone = p.ends.Add(time.Minute)
 	}
 	return drain.Answer{Result: drain.Accepted}, nil
@@ -295,8 +296,8 @@ func (p *database) VolumeAttachments(context.Context, string, []string) ([]*drai
 
 func (p *database) VolumesAttached(context.Context, string) ([]string, error) { return nil, nil }
 
-// TestDrainOfAFinishedPodWithAVolume: the last pod with a volume has finished and is not gone
-// yet. The drain goes on, and waits for the volume only.
+// TestDrainOfAFinishedPodWithAVolume: the last pod with a volume has finished, but its object still exists. The
+// drain goes on, and waits only for the volume.
 // Invariants: P11
 func TestDrainOfAFinishedPodWithAVolume(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
@@ -318,7 +319,7 @@ func TestDrainOfAFinishedPodWithAVolume(t *testing.T) {
 		return answer
 	}
 	require.False(t, look().Done)
-	require.True(t, work.told)
+	require.True(t, work.evicted)
 	require.Equal(t, []string{"pv"}, order.Node.Drain.Turn.Volumes)
 
 	now = now.Add(40 * time.Second) // finished, and its object is there
@@ -330,7 +331,7 @@ func TestDrainOfAFinishedPodWithAVolume(t *testing.T) {
 	require.True(t, look().Done)
 }
 
-// contended are nodes of which another client writes one just before the first turn is recorded.
+// contended is a collection of nodes to which another client writes just before the first turn is recorded.
 type contended struct {
 	store.Collection[*machine.Node]
 	meanwhile func()
@@ -347,9 +348,9 @@ func (c *contended) Update(ctx context.Context, n *machine.Node) (*machine.Node,
 	return c.Collection.Update(ctx, n)
 }
 
-// TestConflictOnTheTurnOfADrain: a pod with a volume was told to go, the write of its turn meets a
-// conflict, and the pod has finished, or is gone, by the next pass. The VM lives until the volume is
-// detached (P22), or until that had its time (P21).
+// TestConflictOnTheTurnOfADrain: a pod with a volume was evicted, the write of its turn meets a conflict, and by
+// the next pass the pod has finished or is gone. The VM stays until the volume is detached (P22), or until the
+// time for that is over (P21).
 // Invariants: P22
 func TestConflictOnTheTurnOfADrain(t *testing.T) {
 	for name, later := range map[string]time.Duration{"finished": 40 * time.Second, "gone": 100 * time.Second} {
@@ -380,7 +381,7 @@ func conflictOnTheTurn(t *testing.T, later time.Duration, detaches bool) {
 	w.look(r)
 	work.attachments = []*drain.Attachment{{Name: "a", Volume: "pv", Node: w.machine().Spec.NodeName, Attached: true}}
 	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
-	told := w.at
+	evictedAt := w.at
 	result := w.look(r)
 	require.Equal(t, 1, nodes.met)
 	require.Equal(t, 1, w.provider.Count(), "the VM is gone and its volume is attached")
@@ -388,7 +389,7 @@ func conflictOnTheTurn(t *testing.T, later time.Duration, detaches bool) {
 	if detaches {
 		work.attachments = []*drain.Attachment{}
 	} else {
-		require.WithinDuration(t, told.Add(30*time.Second+2*time.Minute), result.At, 2*time.Second)
+		require.WithinDuration(t, evictedAt.Add(30*time.Second+2*time.Minute), result.At, 2*time.Second)
 		w.at = result.At
 	}
 	w.look(r)

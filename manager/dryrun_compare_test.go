@@ -22,17 +22,17 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// errBlocked is what every change is answered with that a twin wants to make.
+// errBlocked is the answer to every change that a twin tries to make.
 var errBlocked = errors.New("blocked")
 
-// twin is a manager whose ports note what it would change, and change nothing.
-// One only observes, so that none of its changes should get as far; the other
-// is an ordinary one.
+// twin is a manager whose ports record what it tries to change, and change nothing.
+// One twin only observes, so no change of it should reach a port; the other is an
+// ordinary manager.
 type twin struct {
 	*manager.Manager
-	deeds []string // that reached a port
-	told  []string // by the hook
-	whys  []string // of what was told
+	deeds    []string // the changes that reached a port
+	reported []string // the changes that the hook was called with
+	whys     []string // the reasons of these
 }
 
 func (p *twin) did(format string, args ...any) error {
@@ -40,7 +40,7 @@ func (p *twin) did(format string, args ...any) error {
 	return errBlocked
 }
 
-// twins makes an observing and an ordinary manager of the world.
+// twins returns an observing and an ordinary manager of the world.
 func (w *world) twins() (observer, real *twin) {
 	return w.twin(true), w.twin(false)
 }
@@ -59,13 +59,13 @@ func (w *world) twin(observe bool) *twin {
 		o.Cluster, o.Drainer = nodes{blockAll(p, "node", o.Cluster.Nodes())}, blockedDrainer{p}
 	}
 	if o.Classes.Foreign != nil {
-		o.Classes.Foreign = blockedAttic{o.Classes.Foreign, p}
+		o.Classes.Foreign = blockedOlderClass{o.Classes.Foreign, p}
 	}
 	o.Policies.Safety, o.Policies.Deployment, o.Classes.Keep, o.DryRun = cmp.Or(w.safety, safety.Off()), w.policy, true, observe
 	o.Hooks.DryRun = func(_ manager.Kind, _ object.Key, what, reason, why string) {
 		require.NotEmpty(w.t, reason, what)
 		require.NotEmpty(w.t, why, what)
-		p.told, p.whys = append(p.told, what), append(p.whys, reason+": "+why)
+		p.reported, p.whys = append(p.reported, what), append(p.whys, reason+": "+why)
 	}
 	o.Hooks.Effect = func(_ manager.Kind, _ object.Key, name string, _ time.Duration, err error) {
 		require.NotErrorIs(w.t, err, store.ErrReadOnly, "%s never was", name)
@@ -84,7 +84,7 @@ func (p *twin) call(ctx context.Context, s driver.CallInfo, next func(context.Co
 	return next(ctx)
 }
 
-// blockAll is a collection that can be read.
+// blockAll returns a collection that can only be read.
 func blockAll[T object.Object[T]](p *twin, kind string, c store.Collection[T]) store.Collection[T] {
 	return &blocked[T]{c, p, kind}
 }
@@ -121,23 +121,23 @@ func (d blockedDrainer) Detach(_ context.Context, _ *machine.Machine, e *machine
 	return machine.DrainAnswer{}, d.did("detach the volumes of node %s", e.Node.Name)
 }
 
-type blockedAttic struct {
+type blockedOlderClass struct {
 	manager.ForeignClasses
 	twin *twin
 }
 
-func (d blockedAttic) MarkMigrated(_ context.Context, ref machine.ClassRef, key object.Key, _ string) error {
+func (d blockedOlderClass) MarkMigrated(_ context.Context, ref machine.ClassRef, key object.Key, _ string) error {
 	return d.twin.did("mark class %s of kind %s as migrated", key, ref.GroupKind())
 }
 
-// look makes one pass, after one that says that the API servers answer.
+// look makes one pass, after a pass that finds that the API servers answer.
 func (p *twin) look(kind manager.Kind, key object.Key) (result manager.Result, err error) {
 	for _, r := range p.Reconcilers() {
 		if r.Kind() == manager.KindReachability && kind != r.Kind() {
 			_, _ = r.Reconcile(ctx, manager.Fleet)
 		}
 	}
-	p.deeds, p.told, p.whys = nil, nil, nil
+	p.deeds, p.reported, p.whys = nil, nil, nil
 	for _, r := range p.Reconcilers() {
 		if r.Kind() == kind {
 			result, err = r.Reconcile(ctx, key)
@@ -146,9 +146,8 @@ func (p *twin) look(kind manager.Kind, key object.Key) (result manager.Result, e
 	return result, err
 }
 
-// compare has every object looked at by twins, and requires that the observer
-// touches nothing and tells just what the other began with. What was told is
-// returned, by its first words.
+// compare makes passes of twins over every object. The observer must change nothing, and report just what the
+// other begins with. It returns the reports, by their first words.
 func (w *world) compare() map[string]bool {
 	seen := map[string]bool{}
 	before, now := w.contents(), w.at
@@ -162,11 +161,11 @@ func (w *world) compare() map[string]bool {
 			for _, after := range looks {
 				w.at = now.Add(after)
 				w.compareOnce(kind, key, observer, real)
-				for _, what := range observer.told {
+				for _, what := range observer.reported {
 					seen[string(kind)+": "+what[:strings.LastIndexByte(what, ' ')]] = true
 				}
 				if len(real.deeds) > 0 {
-					break // its memory is another from here on
+					break // from here on, the twins remember different things
 				}
 			}
 			w.at = now
@@ -182,23 +181,23 @@ func (w *world) compareOnce(kind manager.Kind, key object.Key, observer, real *t
 	require.NoError(w.t, err)
 	require.Empty(w.t, observer.deeds, "the observer's changes")
 	require.NotContains(w.t, strings.Join(w.story[story:], "\n"), "withheld", "nothing is concluded")
-	_, _ = real.look(kind, key) // it ends as it may: it was blocked
-	n := min(len(observer.told), len(real.deeds))
-	require.Equal(w.t, real.deeds[:n], observer.told, "%s %s: the first of %v\n%v", kind, key, real.deeds, w.dump)
+	_, _ = real.look(kind, key) // its error does not matter: its changes are blocked
+	n := min(len(observer.reported), len(real.deeds))
+	require.Equal(w.t, real.deeds[:n], observer.reported, "%s %s: the first of %v\n%v", kind, key, real.deeds, w.dump)
 	if n == 0 {
-		require.Empty(w.t, real.deeds, "%s %s: nothing was told", kind, key)
+		require.Empty(w.t, real.deeds, "%s %s: nothing was reported", kind, key)
 		return
 	}
-	require.Contains(w.t, result.Why.String(), observer.told[0])
+	require.Contains(w.t, result.Why.String(), observer.reported[0])
 	require.GreaterOrEqual(w.t, result.At.Sub(w.at), 10*time.Second, "no hot loop")
 	again, err := observer.look(kind, key)
 	require.NoError(w.t, err)
 	require.True(w.t, again.At.After(w.at))
-	require.Empty(w.t, observer.told, "it was told already")
-	observer.told = real.deeds[:n]
+	require.Empty(w.t, observer.reported, "it was reported already")
+	observer.reported = real.deeds[:n]
 }
 
-// everything are the keys of all kinds.
+// everything returns the keys of all kinds.
 func (w *world) everything() map[manager.Kind][]object.Key {
 	keys := map[manager.Kind][]object.Key{
 		manager.KindDeployment: keysOf(w.deployments), manager.KindSet: keysOf(w.sets), manager.KindMachine: keysOf(w.machines),
@@ -212,7 +211,7 @@ func (w *world) everything() map[manager.Kind][]object.Key {
 	return keys
 }
 
-// contents is all that a manager could change.
+// contents returns everything that a manager could change.
 func (w *world) contents() map[string]any {
 	all := map[string]any{"VMs": w.provider.VMs()}
 	copyAll(w, all, w.machines)
@@ -232,5 +231,5 @@ func copyAll[T object.Object[T]](w *world, into map[string]any, c store.Collecti
 	}
 }
 
-// sorted are the names in a set.
+// sorted returns the names in a set.
 func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -19,7 +19,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestDryRunDriver: of all calls, those get through that change nothing.
+// TestDryRunDriver: only calls that change nothing reach the driver.
 // Invariants: P40
 func TestDryRunDriver(t *testing.T) {
 	var made []driver.Method
@@ -53,7 +53,7 @@ func TestDryRunDriver(t *testing.T) {
 	require.Error(t, blockCall(ctx, driver.CallInfo{Method: codes.Call(99)}, func(context.Context) error { return nil }), "an unknown call")
 }
 
-// busy is a drainer and a store of older classes that fails its test.
+// busy is a drainer and a store of older classes that fails its test when called.
 type busy struct{ t *testing.T }
 
 func (b busy) Drain(context.Context, *machine.Machine, *machine.DrainNode) (machine.DrainAnswer, error) {
@@ -75,7 +75,7 @@ func (b busy) MarkMigrated(context.Context, machine.ClassRef, object.Key, string
 	return nil
 }
 
-// alert is one that also tells of workload.
+// alert is a busy drainer that also watches the workload.
 type alert struct{ busy }
 
 func (alert) Watch(context.Context) iter.Seq2[string, error] {
@@ -97,9 +97,8 @@ func (k alertKeeper) Keep(ctx context.Context, n *machine.Node) (bool, error) {
 	return keeper{k.busy}.Keep(ctx, n)
 }
 
-// TestDryRunPorts: nothing is drained, detached, kept or marked, also outside of a pass. A
-// drainer has the methods that it has otherwise. The workload is watched if it can be, and older
-// classes are read.
+// TestDryRunPorts: even outside of a pass, nothing is drained, detached, taken into service or marked. A drainer
+// keeps its optional methods. The workload is watched if it can be, and older classes are read.
 // Invariants: P40
 func TestDryRunPorts(t *testing.T) {
 	ctx, m, n := t.Context(), &machine.Machine{}, &machine.Node{}
@@ -152,7 +151,7 @@ func TestDryRunPorts(t *testing.T) {
 	})
 }
 
-// careless are steps whose plan says that it only looks, and that writes.
+// careless are steps that claim to only read, but write.
 type careless struct{ *Options }
 
 func (careless) Read(context.Context, bool) error { return nil }
@@ -167,8 +166,7 @@ func (c careless) Execute(ctx context.Context) error {
 
 func (careless) Changes() []engine.Change { return nil }
 
-// TestDryRunCannotAct: what a plan says of itself does not matter. A write under the wrong verb fails
-// the pass.
+// TestDryRunCannotAct: a step that claims to only read, but writes, fails its pass.
 func TestDryRunCannotAct(t *testing.T) {
 	o := InMemory(nil)
 	o.Driver, o.DryRun = driver.Unimplemented{}, true

@@ -29,9 +29,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestDryRunOfAnyFleet: in any state that a manager left a fleet in when it died,
-// and after anything that others did, one that only observes changes nothing and tells what
-// an ordinary one would begin with.
+// TestDryRunOfAnyFleet: a manager died and left a fleet in any state, and others changed anything. A manager that
+// only observes changes nothing, and reports what an ordinary one would begin with.
 // Invariants: P40
 func TestDryRunOfAnyFleet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -55,7 +54,7 @@ func TestDryRunOfAnyFleet(t *testing.T) {
 	})
 }
 
-// happen to has others do one thing to the fleet, if it is there to be done.
+// disturb changes one thing in the fleet as others would, if it exists.
 func (w *world) disturb(event, n int) {
 	d, err := w.deployments.Get(ctx, fleetKey)
 	switch {
@@ -99,7 +98,7 @@ func (w *world) disturbRest(event, n int) {
 	sets := keysOf(w.sets)
 	switch {
 	case event == 7:
-		w.stray("blue", fmt.Sprint("web-lost-", len(w.strays)))
+		w.addOrphanVM("blue", fmt.Sprint("web-lost-", len(w.strays)))
 	case event == 8 && !w.holds("late"):
 		w.late("late", machineset.OwnerKind)
 	case event == 9:
@@ -118,7 +117,7 @@ func (w *world) holds(machine string) bool {
 	return err == nil
 }
 
-// patient is a drainer that takes a minute, and another for volumes.
+// patient is a drainer that takes a minute, and another minute for volumes.
 type patient struct {
 	w *world
 	f *testkit.Fuse
@@ -141,8 +140,7 @@ func (d patient) after(since time.Time) (answer machine.DrainAnswer, err error) 
 	return answer, err
 }
 
-// lived is what an observer tells while a fleet lives through something under
-// managers that die again and again, at any of their calls.
+// lived collects what an observer reports while managers that die at any call change a fleet.
 type lived struct {
 	w    *world
 	n    int
@@ -164,8 +162,8 @@ func (l *lived) died() *process {
 	return l.next()
 }
 
-// TestDryRunOfALife: in every stage of a life an observer tells what an
-// ordinary manager would begin with, and changes nothing.
+// TestDryRunOfALife: at any point between a fleet's creation and its end, an observer reports what an ordinary
+// manager would begin with, and changes nothing.
 // Invariants: P40
 func TestDryRunOfALife(t *testing.T) {
 	seen := map[string]bool{}
@@ -192,7 +190,7 @@ func observedLife(t *testing.T, n int) map[string]bool {
 	p = w.until(p, w.tagged(3, tags{"a": "1"}), l.died)
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
 	p = w.until(p, w.settled(3), l.died)
-	w.stray("blue", "web-lost")
+	w.addOrphanVM("blue", "web-lost")
 	w.late("late", machineset.OwnerKind)
 	lost := &machineset.Set{Meta: object.Meta{
 		Key: object.Key{Namespace: namespace, Name: "lost"}, Owner: &object.Owner{Kind: deployment.OwnerKind, Name: "gone", UID: "gone"},
@@ -226,18 +224,17 @@ func TestDryRunOfAMigration(t *testing.T) {
 	})
 }
 
-// TestDryRunOfAnOutage: clocks that should be restarted keep an observer
-// frozen, and asking at the pace of its checks, until another manager has seen
-// to them.
+// TestDryRunOfAnOutage: an observer does not restart clocks. It stays frozen, and repeats its checks, until
+// another manager has restarted them.
 // Invariants: P40
 func TestDryRunOfAnOutage(t *testing.T) {
 	w, _ := ill(t)
-	var told []string
+	var reported []string
 	watching := func(o *manager.Options, _ *testkit.Fuse) {
 		o.DryRun = true
 		o.Hooks.DryRun = func(kind manager.Kind, _ object.Key, what, reason, _ string) {
 			if kind == manager.KindReachability || kind == manager.KindMachine {
-				told = append(told, reason+": "+what)
+				reported = append(reported, reason+": "+what)
 			}
 		}
 	}
@@ -248,13 +245,13 @@ func TestDryRunOfAnOutage(t *testing.T) {
 	before := w.contents()
 	p = w.until(p, w.lasts(3*time.Minute), unexpected(t))
 	w.targetDown = false
-	told = nil
+	reported = nil
 	looks := 0
 	end := w.at.Add(20 * time.Minute)
 	p = w.until(p, func() bool { looks++; return w.at.After(end) }, unexpected(t))
-	require.Len(t, told, 3)
+	require.Len(t, reported, 3)
 	for i, key := range keysOf(w.machines) {
-		require.Contains(t, told, "ClockRestarted: update status of machine "+key.String(), i)
+		require.Contains(t, reported, "ClockRestarted: update status of machine "+key.String(), i)
 	}
 	require.LessOrEqual(t, looks, 50, "at the pace of the checks")
 	require.Equal(t, before, w.contents())
@@ -271,13 +268,12 @@ func TestDryRunOfAnOutage(t *testing.T) {
 	w.classed = nil
 	w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.phases()[machine.PhaseRunning] == 3 }, unexpected(t))
 	w.until(p, w.lasts(2*time.Minute), unexpected(t))
-	require.Equal(t, 1, w.heard("Reachable: both API servers answer"), "thawed")
-	require.Len(t, told, 3)
+	require.Equal(t, 1, w.countInStory("Reachable: both API servers answer"), "thawed")
+	require.Len(t, reported, 3)
 }
 
-// TestDryRunForHours: Run, only observing, for six hours over a fleet in need:
-// nothing changes, each thing is told and logged once, and nothing is looked at
-// more often than now and then.
+// TestDryRunForHours: Run observes a fleet that needs changes for six hours. Nothing changes, each change is
+// reported and logged once, and objects are looked at only now and then.
 // Invariants: P40
 func TestDryRunForHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -285,19 +281,19 @@ func TestDryRunForHours(t *testing.T) {
 		w.at = time.Now()
 		w.fleet()
 		w.late("late", machineset.OwnerKind)
-		w.stray("blue", "web-lost")
+		w.addOrphanVM("blue", "web-lost")
 		o := w.options()
 		o.Runtime.Now, o.Runtime.Each, o.DryRun, o.Policies.Safety, o.Classes.Keep = time.Now, nil, true, safety.DefaultPolicy(), true
 		var log bytes.Buffer
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 		var mu sync.Mutex
 		var failed []error
-		told, passes := map[string]int{}, map[manager.Kind]int{}
+		reported, passes := map[string]int{}, map[manager.Kind]int{}
 		o.Hooks.Event = nil
 		o.Hooks.DryRun = func(_ manager.Kind, _ object.Key, what, _, _ string) {
 			mu.Lock()
 			defer mu.Unlock()
-			told[what]++
+			reported[what]++
 		}
 		o.Hooks.Pass = func(kind manager.Kind, _ object.Key, _ int, _ manager.Result, err error) {
 			mu.Lock()
@@ -318,8 +314,8 @@ func TestDryRunForHours(t *testing.T) {
 		require.Equal(t, map[string]int{
 			"update deployment fleet/web": 1, "update machine fleet/late": 1, "delete machine fleet/late": 1,
 			"call DeleteMachine for machine fleet/web-lost": 1, "update class fleet/small": 1, "update secret fleet/boot": 1,
-		}, told)
-		require.Equal(t, len(told), strings.Count(log.String(), "not done in a dry run: "), log.String())
+		}, reported)
+		require.Equal(t, len(reported), strings.Count(log.String(), "not done in a dry run: "), log.String())
 		for kind, n := range passes {
 			most := 6*6 + 10 // at the pace of Resync
 			if kind.Fleet() {
@@ -330,32 +326,32 @@ func TestDryRunForHours(t *testing.T) {
 	})
 }
 
-// TestDryRunOfStaleCaches: what would be refused, since somebody was faster,
-// is not told; the pass begins again as it would.
+// TestDryRunOfStaleCaches: a change that would meet a conflict is not reported; the pass begins again.
 // Invariants: P40
 func TestDryRunOfStaleCaches(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	var told []string
+	var reported []string
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		o.DryRun = true
-		o.Hooks.DryRun = func(_ manager.Kind, _ object.Key, what, reason, _ string) { told = append(told, reason+" "+what) }
+		o.Hooks.DryRun = func(_ manager.Kind, _ object.Key, what, reason, _ string) {
+			reported = append(reported, reason+" "+what)
+		}
 	}
 	p := w.start(&testkit.Fuse{}, true) // its caches do not see what follows
 	w.classed = nil
 	real := w.start(&testkit.Fuse{}, false)
 	require.NoError(t, real.pass(manager.KindDeployment, fleetKey))
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
-	require.Empty(t, told, "the finalizer is there, and the set too")
+	require.Empty(t, reported, "the finalizer is there, and the set too")
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
 	sets, err := w.sets.List(ctx, store.Query{})
 	require.NoError(t, err)
-	require.Equal(t, []string{"DeleteSet delete set " + sets[0].Key.String()}, told)
+	require.Equal(t, []string{"DeleteSet delete set " + sets[0].Key.String()}, reported)
 }
 
-// TestDryRunReportsAgain: what is told of an object is told again of the next one that
-// has its name.
+// TestDryRunReportsAgain: if an object is replaced by another of its name, the same change is reported again.
 func TestDryRunReportsAgain(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	p := w.twin(true)
@@ -363,16 +359,16 @@ func TestDryRunReportsAgain(t *testing.T) {
 		m := w.late("late", machineset.OwnerKind)
 		_, err := p.look(manager.KindMachine, m.Key)
 		require.NoError(t, err)
-		require.Equal(t, []string{"update machine fleet/late"}, p.told)
+		require.Equal(t, []string{"update machine fleet/late"}, p.reported)
 		require.NoError(t, w.machines.Delete(ctx, m.Key, ""))
 		_, err = p.look(manager.KindMachine, m.Key)
 		require.NoError(t, err)
-		require.Empty(t, p.told)
+		require.Empty(t, p.reported)
 	}
 }
 
-// TestDryRunReasons: what is told has the reason of the decision that ordered
-// it, and one order of several has its own.
+// TestDryRunReasons: each report has the reason of the decision that ordered it, and one of several orders has a
+// reason of its own.
 func TestDryRunReasons(t *testing.T) {
 	w, _ := crowded(t)
 	p := w.twin(true)
@@ -386,11 +382,11 @@ func TestDryRunReasons(t *testing.T) {
 	p = w.twin(true)
 	_, err = p.look(manager.KindMachine, keysOf(w.machines)[0])
 	require.NoError(t, err)
-	require.Empty(t, p.told, "it has only begun to watch")
+	require.Empty(t, p.reported, "it has only begun to watch")
 	w.at = w.at.Add(machine.DefaultPolicy().Grace)
 	_, err = p.look(manager.KindMachine, keysOf(w.machines)[0])
 	require.NoError(t, err)
-	require.Equal(t, []string{"update deployment fleet/web"}, p.told)
+	require.Equal(t, []string{"update deployment fleet/web"}, p.reported)
 	require.Contains(t, p.whys[0], replacement.ReasonTakeSlot.String()+": ")
 
 	w = newWorld(t, drivertest.MemoryOptions{})
@@ -408,8 +404,8 @@ func TestDryRunReasons(t *testing.T) {
 	p = w.twin(true)
 	_, err = p.look(manager.KindSet, set.Key)
 	require.NoError(t, err)
-	require.Len(t, p.told, 3)
-	for i, what := range p.told {
+	require.Len(t, p.reported, 3)
+	for i, what := range p.reported {
 		phase := machine.PhaseRunning
 		if what == "delete machine "+odd.Key.String() {
 			phase = machine.PhaseUnknown
@@ -418,8 +414,7 @@ func TestDryRunReasons(t *testing.T) {
 	}
 }
 
-// TestDryRunMarks: each machine of a fleet that is to be updated in place is
-// told of by its name.
+// TestDryRunMarks: for a fleet that is to be updated in place, each machine is reported by its name.
 func TestDryRunMarks(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
@@ -430,7 +425,7 @@ func TestDryRunMarks(t *testing.T) {
 		observer := w.twin(true)
 		_, err := observer.look(manager.KindDeployment, fleetKey)
 		require.NoError(t, err)
-		for i, what := range observer.told {
+		for i, what := range observer.reported {
 			if name, marked := strings.CutPrefix(what, "update machine "+namespace+"/"); marked {
 				require.Contains(t, observer.whys[i], name)
 				most = max(most, i+1)

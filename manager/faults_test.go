@@ -25,7 +25,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// refusing is a store that refuses writes, as told.
+// refusing is a store that refuses writes.
 type refusing[T object.Object[T]] struct {
 	store.Collection[T]
 	creates, updates, reads func() error
@@ -57,7 +57,7 @@ func guarded[T any](refuse func() error, do func() (T, error)) (T, error) {
 
 var errNo = errors.New("the store says no")
 
-// reconciler is the one of a kind in a manager with these options.
+// reconciler returns the reconciler of a kind, in a manager with these options.
 func reconciler(t *testing.T, o manager.Options, kind manager.Kind) manager.Reconciler {
 	o.Policies.Safety = cmp.Or(o.Policies.Safety, safety.Off())
 	m, err := manager.New(o)
@@ -92,8 +92,8 @@ func (w *world) loneSet(n int32) {
 	require.NoError(w.t, err)
 }
 
-// TestRefusedOrdersBackOff: however often a set is woken, what was refused is
-// tried ever more rarely; and trouble that comes again later is told again.
+// TestRefusedOrdersBackOff: however often a set is woken, refused orders are tried ever more rarely. If they are
+// refused again later, that is reported again.
 func TestRefusedOrdersBackOff(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	tries, bad := 0, true
@@ -119,7 +119,7 @@ func TestRefusedOrdersBackOff(t *testing.T) {
 	require.GreaterOrEqual(t, tries, 3, "attempts in 2 min")
 	first := warnings()
 	require.Positive(t, first)
-	require.Less(t, first, 6, "told: %v", w.story)
+	require.Less(t, first, 6, "reported: %v", w.story)
 
 	bad = false
 	wakeFor(20 * time.Minute)
@@ -132,11 +132,11 @@ func TestRefusedOrdersBackOff(t *testing.T) {
 	_, err = w.sets.Update(ctx, s)
 	require.NoError(t, err)
 	wakeFor(time.Second)
-	require.Greater(t, warnings(), first, "the second trouble was not told")
+	require.Greater(t, warnings(), first, "the second trouble was not reported")
 }
 
-// TestRefusedSetWaits: however often a deployment is woken, a set that was
-// refused is not tried before its time; a changed deployment is.
+// TestRefusedSetWaits: however often a deployment is woken, a refused set is not tried early, unless the
+// deployment changes.
 func TestRefusedSetWaits(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	tries := 0
@@ -161,8 +161,8 @@ func TestRefusedSetWaits(t *testing.T) {
 	require.Equal(t, 3, tries)
 }
 
-// TestOrdersAreToldOnce: a conflict begins a pass again, and tells nothing twice.
-func TestOrdersAreToldOnce(t *testing.T) {
+// TestOrdersAreReportedOnce: a conflict begins a pass again, which reports nothing twice.
+func TestOrdersAreReportedOnce(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	conflicts := 1
 	o := w.options()
@@ -178,8 +178,7 @@ func TestOrdersAreToldOnce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(strings.Join(w.story, "\n"), "ScaleSet"), "%v", w.story)
 }
 
-// TestFailedPassPauses: a pass that writes and then can't go on is not taken
-// up at once because of its own write.
+// TestFailedPassPauses: a pass that writes and then fails is not repeated at once because of its own write.
 func TestFailedPassPauses(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	o := w.options()
@@ -192,7 +191,7 @@ func TestFailedPassPauses(t *testing.T) {
 	var passes atomic.Int64
 	o.Hooks = manager.Hooks{Pass: func(_ manager.Kind, _ object.Key, _ int, _ manager.Result, err error) {
 		if passes.Add(1); err != nil && passes.Load() >= 3 {
-			stop() // after the second pause at the earliest
+			stop() // no earlier than after the second pause
 		}
 	}}
 	m, err := manager.New(o)
@@ -206,8 +205,8 @@ func TestFailedPassPauses(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), 3*200*time.Millisecond, "three passes in less than their pauses")
 }
 
-// TestHalfDoneSyncIsFinished: virtual capacity that a class no longer gives
-// leaves the node, also when the first attempt stops half-way.
+// TestHalfDoneSyncIsFinished: virtual capacity that a class no longer has is removed from the node, even if the
+// first attempt stops half-way.
 func TestHalfDoneSyncIsFinished(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		w := newWorld(t, drivertest.MemoryOptions{})
@@ -241,8 +240,7 @@ func (w *world) capacity(virtual map[string]string) {
 	require.NoError(w.t, err)
 }
 
-// TestMissingIndex: a collection that can't be listed as needed is an error at
-// the start.
+// TestMissingIndex: a manager does not start if a collection lacks an index.
 func TestMissingIndex(t *testing.T) {
 	o := manager.InMemory(nil)
 	o.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
@@ -254,8 +252,8 @@ func TestMissingIndex(t *testing.T) {
 	require.ErrorContains(t, err, "Store.Machines, index owner")
 }
 
-// TestNoVerdictFromACache: a machine whose node is healthy again is not given
-// up because a cache has not heard of it.
+// TestNoVerdictFromACache: a machine whose node is healthy again is not marked failed because a cache does not
+// show it yet.
 func TestNoVerdictFromACache(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
@@ -267,7 +265,7 @@ func TestNoVerdictFromACache(t *testing.T) {
 	w.ready(ill, object.Unknown)
 	p.sync()
 	w.round(p)
-	p.sync() // the machine is seen to be Unknown; from here on the caches hang
+	p.sync() // the caches show the machine as Unknown; from here on they stand still
 	well, err := w.nodes.Get(ctx, ill.Key)
 	require.NoError(t, err)
 	w.ready(well, object.True)
@@ -287,7 +285,7 @@ func (d *late) DeleteMachine(ctx context.Context, req *driver.DeleteMachineReque
 	return d.Memory.DeleteMachine(ctx, req)
 }
 
-// TestNodeThatJoinsDuringDeletion goes with its machine.
+// TestNodeThatJoinsDuringDeletion: such a node is deleted with its machine.
 func TestNodeThatJoinsDuringDeletion(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	o := w.options()
@@ -309,7 +307,7 @@ func TestNodeThatJoinsDuringDeletion(t *testing.T) {
 	require.Empty(t, keysOf(w.nodes), "a node was left behind")
 }
 
-// broken is a collection whose watches break at once. enough ends a test that begins too many.
+// broken is a collection whose watches end at once. enough ends a test that begins too many.
 type broken struct {
 	store.Collection[*machine.Class]
 	watches int
@@ -325,7 +323,7 @@ func (b *broken) Watch(context.Context) iter.Seq2[store.Change[*machine.Class], 
 	}
 }
 
-// TestBrokenWatchesPause: a watch that breaks is begun again, and not without a pause.
+// TestBrokenWatchesPause: a watch that ends is begun again after a pause.
 func TestBrokenWatchesPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		within, stop := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)

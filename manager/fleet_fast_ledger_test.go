@@ -10,29 +10,28 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// ledger keeps what is stored of one fleet at a time, and what has become of it,
-// and holds each change to what must be true at any moment. It counts by
-// itself: nothing is asked of what it checks.
+// ledger keeps what is stored of one fleet at a time, and what has become of it, and checks each change against
+// the rules. It counts on its own, and asks nothing of the code that it checks.
 type ledger struct {
 	w        *fastFleet
 	fleet    *deployment.Deployment
 	sets     map[string]*machineset.Set // by UID
 	machines map[string]*note           // by name
-	names    map[string]bool            // that any machine ever had
+	names    map[string]bool            // of all machines so far
 
-	total, serving int // not being deleted; of these, ready
-	floor, ceiling int // as wide as they were since the fleet was complete
-	born           int // machines ever made
+	total, serving int // machines that are not being deleted; those of them that are ready
+	floor, ceiling int // the widest bounds since the fleet was complete
+	everMade       int // all machines so far
 
 	creates, deletes int // of machines that are well, by this pass of a set
 }
 
-// note is what is known of a machine.
+// note is what the ledger knows of a machine.
 type note struct {
 	m       *machine.Machine
-	vm      bool // one lives
+	vm      bool // its VM exists
 	created bool // a create was called
-	unmade  bool // the last delete was called after it
+	unmade  bool // a delete was called after the last create
 }
 
 func newLedger(w *fastFleet) *ledger {
@@ -46,10 +45,10 @@ func (b *ledger) violated(rule, format string, args ...any) {
 // byManager reports whether the manager is acting.
 func (b *ledger) byManager() bool { return b.w.passing.kind != "" }
 
-// begin is told of each pass.
+// begin is called at the start of each pass.
 func (b *ledger) begin() { b.creates, b.deletes = 0, 0 }
 
-// look is told of each change, just after it.
+// look is called just after each change.
 func (b *ledger) look(old, new any) {
 	switch subject := cmpAny(old, new).(type) {
 	case *machine.Machine:
@@ -83,7 +82,7 @@ func (b *ledger) lookMachine(name string, old, new *machine.Machine) {
 	case old == nil:
 		n = &note{}
 		b.machines[name] = n
-		b.lookBirth(new)
+		b.lookNew(new)
 	case new == nil:
 		delete(b.machines, name)
 	default:
@@ -117,8 +116,8 @@ func (b *ledger) count(m *machine.Machine, by int) {
 	}
 }
 
-func (b *ledger) lookBirth(m *machine.Machine) {
-	b.born++
+func (b *ledger) lookNew(m *machine.Machine) {
+	b.everMade++
 	b.creates++
 	if b.names[m.Name] {
 		b.violated("P17", "the name %s comes again", m.Name)
@@ -129,7 +128,7 @@ func (b *ledger) lookBirth(m *machine.Machine) {
 	}
 }
 
-// lookTaken is told of a machine that the manager has just begun to delete.
+// lookTaken is called with a machine that the manager has just begun to delete.
 func (b *ledger) lookTaken(m *machine.Machine) {
 	if m.Status.Phase != machine.PhaseFailed {
 		b.deletes++
@@ -157,7 +156,7 @@ func (b *ledger) lookChange(n *note, old, new *machine.Machine) {
 	}
 }
 
-// made is told of each call to create a VM, just before it is carried out.
+// made is called just before each call to create a VM.
 func (b *ledger) made(m *machine.Machine, twice bool) {
 	n := b.machines[m.Name]
 	switch {
@@ -174,7 +173,7 @@ func (b *ledger) made(m *machine.Machine, twice bool) {
 	n.vm, n.created, n.unmade = true, true, false
 }
 
-// unmade is told of each call to delete a VM, just before it is carried out.
+// unmade is called just before each call to delete a VM.
 func (b *ledger) unmade(m *machine.Machine) {
 	n := b.machines[m.Name]
 	switch {
@@ -226,7 +225,7 @@ func (b *ledger) sumOfSets(old, new *machineset.Set) (sum int) {
 	return sum
 }
 
-// lookSetGone: nothing outlives its owner.
+// lookSetGone checks that nothing outlives its owner.
 func (b *ledger) lookSetGone(s *machineset.Set) {
 	for name, n := range b.machines {
 		if n.m.OwnedBy(s.UID) {
@@ -235,8 +234,7 @@ func (b *ledger) lookSetGone(s *machineset.Set) {
 	}
 }
 
-// lookSetStatus counts the machines one by one: in this world a status is true
-// at the moment it is written.
+// lookSetStatus counts the machines one by one: in this world a status is true when it is written.
 func (b *ledger) lookSetStatus(s *machineset.Set) {
 	present := 0
 	for _, n := range b.machines {
@@ -267,7 +265,7 @@ func (b *ledger) lookFleet(d *deployment.Deployment) {
 	}
 }
 
-// widen takes in the bounds of the present spec; again: those before are over.
+// widen extends the bounds to those of the present spec. If again is set, it forgets earlier bounds.
 func (b *ledger) widen(again bool) {
 	floor, ceiling := int(b.fleet.Spec.Replicas), int(b.fleet.Spec.Replicas)
 	if s := &b.fleet.Spec.Strategy; s.Kind == deployment.Recreate {
@@ -282,7 +280,7 @@ func (b *ledger) widen(again bool) {
 	b.floor, b.ceiling = floor, ceiling
 }
 
-// complete reports whether the fleet is as its owner wants it, and says so.
+// complete reports whether the fleet is as its owner wants it.
 func (b *ledger) complete() bool {
 	if b.fleet == nil {
 		return false
@@ -291,7 +289,7 @@ func (b *ledger) complete() bool {
 	return deployment.Complete(b.fleet) && len(b.machines) == r && b.serving == r
 }
 
-// gone reports whether an object is.
+// gone reports whether an object is gone.
 func (b *ledger) gone(at fastPlace) bool {
 	switch at.kind {
 	case manager.KindMachine:

@@ -23,10 +23,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// fastFleet is a world in which nothing lags and nothing is lost: the reconcilers
-// of a manager, stores in memory, a provider that answers at once, virtual
-// time. One pass is made after the other by one goroutine. Every change is
-// looked at by the ledger before anything else happens.
+// fastFleet is a world in which nothing lags and nothing is lost: the reconcilers of a manager, stores in memory,
+// a provider that answers at once, and virtual time. One goroutine makes one pass after the other. The ledger
+// checks every change before anything else happens.
 type fastFleet struct {
 	now   time.Time
 	works map[manager.Kind]manager.Reconciler
@@ -41,11 +40,11 @@ type fastFleet struct {
 	classes     store.Collection[*machine.Class]
 	nodes       *tap[*machine.Node]
 
-	passing fastPlace // what is looked at; the zero place: the world itself acts
+	passing fastPlace // the object of the present pass; zero: the world itself changes something
 	ledger  *ledger
-	err     error // the first thing that must never be
+	err     error // the first broken rule
 
-	decisions int // that came to a write, an effect or orders
+	decisions int // that led to a write, an effect or orders
 	passes    int
 	writes    int // of the manager
 }
@@ -58,7 +57,7 @@ type fastPlace struct {
 type fastItem struct {
 	fastPlace
 	queued bool
-	at     time.Time // when it is looked at though nothing has changed; zero: never
+	at     time.Time // when it is looked at even if nothing changes; zero: never
 }
 
 // tap is a collection that shows each change to the world at once.
@@ -114,8 +113,8 @@ func (t *tap[T]) Delete(ctx context.Context, k object.Key, uid string) error {
 	return err
 }
 
-// Live counts the passes that read live: such a decision is neither a write nor
-// an effect. Each of them reads its own object once by this way.
+// Live counts the passes that read live: such a decision is neither a write nor an effect. Each of these passes
+// reads its own object live once.
 func (t *tap[T]) Live() store.Reader[T] {
 	if t.kind == t.w.passing.kind && t.kind != manager.KindMachine {
 		t.w.decisions--
@@ -123,7 +122,7 @@ func (t *tap[T]) Live() store.Reader[T] {
 	return t.Memory
 }
 
-// show has the ledger look at a change, and wakes who is concerned.
+// show shows a change to the ledger, and wakes the objects that it concerns.
 func (t *tap[T]) show(before, after T) {
 	w := t.w
 	var none T
@@ -206,7 +205,7 @@ func (w *fastFleet) item(at fastPlace) *fastItem {
 	return it
 }
 
-// add has an object looked at as soon as all before it have been.
+// add queues an object behind all others that are due.
 func (w *fastFleet) add(it *fastItem) {
 	if it.queued {
 		return
@@ -221,8 +220,8 @@ func (w *fastFleet) later(it *fastItem, at time.Time) {
 	}
 }
 
-// step makes the next pass; where none is due, time passes first. False:
-// nothing is due any more, or something went wrong.
+// step makes the next pass; if none is due, it lets time pass first. False: no pass will be due, or a check has
+// failed.
 func (w *fastFleet) step() bool {
 	if w.head == len(w.due) {
 		w.due, w.head = w.due[:0], 0
@@ -285,7 +284,7 @@ type fastDriver struct {
 	vms map[string]string // name to provider ID
 }
 
-// theirs is a label that others put on each node.
+// theirs is a label that another program puts on each node.
 const theirs = "others/label"
 
 func (d *fastDriver) GetMachineStatus(_ context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
@@ -319,7 +318,7 @@ func (d *fastDriver) DeleteMachine(_ context.Context, req *driver.DeleteMachineR
 	return &driver.DeleteMachineResponse{}, nil
 }
 
-// ready has a node be ready, or not.
+// ready sets whether a node is ready.
 func (w *fastFleet) ready(n *machine.Node, status object.ConditionStatus) error {
 	changed := n.Clone()
 	changed.Conditions = []object.Condition{{Type: machine.NodeReady, Status: status, Since: w.now}}
@@ -327,7 +326,7 @@ func (w *fastFleet) ready(n *machine.Node, status object.ConditionStatus) error 
 	return err
 }
 
-// lookNode holds what is done to nodes to P17 and P23.
+// lookNode checks a change of a node against P17 and P23.
 func (b *ledger) lookNode(old, new *machine.Node) {
 	if b.w.passing.kind != manager.KindMachine {
 		return
@@ -343,7 +342,7 @@ func (b *ledger) lookNode(old, new *machine.Node) {
 	}
 }
 
-// strategies that fleets live by in turn.
+// strategies are used by the fleets in turn.
 var strategies = []deployment.Strategy{
 	{MaxSurge: rollout.IntOrPercent{Value: 1}},
 	{MaxUnavailable: rollout.IntOrPercent{Value: 1}},
@@ -352,19 +351,19 @@ var strategies = []deployment.Strategy{
 	{Kind: deployment.Recreate},
 }
 
-// fastLife is the nth life of a fleet in a world: it is made, rolled, grown,
-// rolled and shrunk at the same time, loses a few of its machines, and goes.
+// fastLife is the nth fleet of a world. It is created, rolled, grown, rolled and shrunk at the same time, loses a
+// few of its machines, and is deleted.
 type fastLife struct {
 	w        *fastFleet
 	name     string
 	replicas int32
-	most     int // machines that may have been made so far
+	most     int // the machines that may have been made so far
 }
 
-// live lives the nth life. Fleets have 3 to 20 machines.
+// live runs the nth fleet, which has 3 to 20 machines.
 func (w *fastFleet) live(n int) error {
 	l := &fastLife{w: w, name: fmt.Sprint("web", n), replicas: int32(3 + n*7%18)}
-	w.ledger.born = 0
+	w.ledger.everMade = 0
 	d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: l.name}}}
 	d.Spec.Replicas, d.Spec.Strategy = l.replicas, strategies[n%len(strategies)]
 	d.Spec.Selector.Labels = map[string]string{"app": l.name}
@@ -385,8 +384,8 @@ func (w *fastFleet) live(n int) error {
 	return nil
 }
 
-// rest waits until the fleet is complete. No more machines were made than had
-// to be (P12), and nothing is done any more (P28).
+// rest waits until the fleet is complete. It checks that no unnecessary machine was made (P12), and that nothing
+// is done any more (P28).
 func (l *fastLife) rest() error {
 	w := l.w
 	if err := l.until(w.ledger.complete); err != nil {
@@ -399,13 +398,13 @@ func (l *fastLife) rest() error {
 	if err := w.ledger.recount(machines); err != nil {
 		return err
 	}
-	if w.ledger.born > l.most {
-		return fmt.Errorf("P12: %d machines were made, %d were missing", w.ledger.born, l.most)
+	if w.ledger.everMade > l.most {
+		return fmt.Errorf("P12: %d machines were made, %d were missing", w.ledger.everMade, l.most)
 	}
 	return l.quiet()
 }
 
-// fastLimit bounds the passes of one stage of a life.
+// fastLimit bounds the passes until a fleet reaches its next goal.
 const fastLimit = 5_000
 
 func (l *fastLife) until(goal func() bool) error {
@@ -424,11 +423,10 @@ func (l *fastLife) until(goal func() bool) error {
 	return fmt.Errorf("P3: no end after %d passes", fastLimit)
 }
 
-// quiet checks that a settled fleet stays so for some seconds, for any
-// object that is looked at.
+// quiet checks that nothing is done for a settled fleet for some seconds, no matter which object is looked at.
 func (l *fastLife) quiet() error {
 	w := l.w
-	settled := w.now.Add(3 * time.Second) // late statuses
+	settled := w.now.Add(3 * time.Second) // until then, a status may be written
 	if err := l.until(func() bool { return !w.now.Before(settled) || !w.soon(settled) }); err != nil {
 		return err
 	}
@@ -478,18 +476,18 @@ func (l *fastLife) grow() error {
 	return errors.Join(l.change(func(s *deployment.Spec) { s.Replicas += 2 }), l.rest())
 }
 
-// rollAndShrink wants fewer machines while they are being exchanged.
+// rollAndShrink rolls the fleet and scales it down at the same time.
 func (l *fastLife) rollAndShrink() error {
 	l.most += int(l.replicas)
-	half, before := int(l.replicas)/2, l.w.ledger.born
+	half, before := int(l.replicas)/2, l.w.ledger.everMade
 	return errors.Join(
 		l.change(func(s *deployment.Spec) { s.Template.Spec.Class.Name = "small" }),
-		l.until(func() bool { return l.w.ledger.born-before >= half }),
+		l.until(func() bool { return l.w.ledger.everMade-before >= half }),
 		l.change(func(s *deployment.Spec) { s.Replicas -= 2 }),
 		l.rest())
 }
 
-// lose has a fifth of the nodes, one at least, never be ready again.
+// lose makes a fifth of the nodes, at least one, unready for good.
 func (l *fastLife) lose() error {
 	all, err := l.w.nodes.List(context.Background(), store.Query{})
 	lost := 1 + len(all)/5
@@ -515,8 +513,8 @@ func (l *fastLife) end() error {
 	return err
 }
 
-// Small fleets live their lives, and each write and each call is held to what
-// can be seen of P4, P7 to P10, P12 to P14, P16 to P18, P23, P28 and P29.
+// TestFastFleetLives creates, changes and deletes small fleets. The ledger checks each write and each call against
+// the parts of P4, P7 to P10, P12 to P14, P16 to P18, P23, P28 and P29 that can be seen.
 // Invariants: P7 P12 P13 P14 P16 P23 P28
 func TestFastFleetLives(t *testing.T) {
 	w, err := newFastFleet()
@@ -528,11 +526,9 @@ func TestFastFleetLives(t *testing.T) {
 	t.Logf("%d decisions that came to something, %d writes, %d passes", w.decisions, w.writes, w.passes)
 }
 
-// BenchmarkDecisions has small fleets live their lives, as TestFastFleetLives does,
-// and reports how many decisions a second of processor time come to a write,
-// an effect or orders. To read live is none of these; orders given together
-// are one. Garbage collection is in it, and so are all checks, after each
-// write and call.
+// BenchmarkDecisions runs small fleets as TestFastFleetLives does, and reports how many decisions a second of
+// processor time lead to a write, an effect or orders. A live read is none of these; orders given together count
+// as one. The time includes garbage collection, and all checks after each write and call.
 func BenchmarkDecisions(b *testing.B) {
 	w, err := newFastFleet()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// sluggish is a store of sets that takes its time for each update, and says when it is read live.
+// sluggish is a store of sets whose updates take time. It calls read at each live read.
 type sluggish struct {
 	store.Collection[*machineset.Set]
 	update, read func()
@@ -37,8 +37,8 @@ func (c sluggish) Live() store.Reader[*machineset.Set] {
 	return c.Collection.Live()
 }
 
-// TestSlowResizesReadLiveAgain: a deployment whose first resize takes longer than its live read is
-// good for reads live again before the second.
+// TestSlowResizesReadLiveAgain: if the first resize of a deployment takes longer than a live read may be old, the
+// deployment reads live again before the second.
 // Invariants: P7
 func TestSlowResizesReadLiveAgain(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
@@ -74,14 +74,14 @@ func TestSlowResizesReadLiveAgain(t *testing.T) {
 	require.Zero(t, unread, "of %d updates", updates)
 }
 
-// aged is a store that knows when it was last read live. Each deletion takes its time, and one that
-// rests on a read of more than a while ago fails the test.
+// aged is a store that knows when it was last read live. Each deletion takes time, and fails the test if the last
+// live read is too old.
 type aged[T object.Object[T]] struct {
 	store.Collection[T]
 	w       *world
-	takes   time.Duration // a deletion
-	within  time.Duration // of a live read
-	read    *time.Time    // when the last one ended
+	takes   time.Duration // how long a deletion takes
+	within  time.Duration // how old the last live read may be
+	read    *time.Time    // when the last live read ended
 	deleted *int
 }
 
@@ -105,8 +105,8 @@ func (r agedReader[T]) List(ctx context.Context, q store.Query) ([]T, error) {
 	return all, err
 }
 
-// TestNoDeletionRestsOnAnOldRead: where deletions are slow, a set deletes no machine and a deployment no
-// set but by a live read that ended less than DeleteWithin ago. All of them go in the end.
+// TestNoDeletionRestsOnAnOldRead: even if deletions are slow, a set deletes machines and a deployment deletes sets
+// only after a live read that ended less than DeleteWithin ago. All of them are deleted in the end.
 func TestNoDeletionRestsOnAnOldRead(t *testing.T) {
 	const many = 25
 	w := newWorld(t, drivertest.MemoryOptions{})
@@ -126,7 +126,7 @@ func TestNoDeletionRestsOnAnOldRead(t *testing.T) {
 	p = w.until(p, w.settled(0), unexpected(t))
 	require.Equal(t, many, machines)
 
-	// Old sets that have no machine are history, which goes one after another.
+	// Old sets without machines are history, and are deleted one after another.
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	all, err := w.sets.List(ctx, store.Query{})
@@ -145,8 +145,8 @@ func TestNoDeletionRestsOnAnOldRead(t *testing.T) {
 	require.Equal(t, 10, sets)
 }
 
-// TestOrphansRestOnLiveReads: caches lag in all ways. A machine, a set or a deployment that a cache does not
-// show yet, or still shows, is what it is in the store.
+// TestOrphansRestOnLiveReads: caches lag in all ways, and do not show a machine, set or deployment yet, or still
+// show it. Only the store counts.
 func TestOrphansRestOnLiveReads(t *testing.T) {
 	owns := func(w *world, name, id string) {
 		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: name}}}
@@ -173,15 +173,15 @@ func TestOrphansRestOnLiveReads(t *testing.T) {
 	} {
 		w := guardedWorld(t)
 		w.safety.OrphansOfEmptyStore = strings.HasPrefix(name, "a machine")
-		id := w.stray("blue", "web-1")
+		id := w.addOrphanVM("blue", "web-1")
 		p := w.start(&testkit.Fuse{}, true)
 		change(w, id, p.sync)
 		require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
-		require.True(t, w.there(id), name)
+		require.True(t, w.vmExists(id), name)
 		require.Zero(t, count(w, codes.DeleteMachine), name)
 	}
 
-	// And what is there counts, though no cache shows it: the store is not empty.
+	// Objects that no cache shows count, too: the store is not empty.
 	for name, change := range map[string]func(w *world){
 		"a set": func(w *world) {
 			_, err := w.sets.Create(ctx, &machineset.Set{Meta: object.Meta{Key: other}})
@@ -193,16 +193,16 @@ func TestOrphansRestOnLiveReads(t *testing.T) {
 		},
 	} {
 		w := guardedWorld(t)
-		id := w.stray("blue", "web-1")
+		id := w.addOrphanVM("blue", "web-1")
 		p := w.start(&testkit.Fuse{}, true)
 		change(w)
 		require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
-		require.False(t, w.there(id), name)
+		require.False(t, w.vmExists(id), name)
 	}
 }
 
 // TestTurnsOfADeploymentThatIsGone: a cache shows another deployment, or another set, under the name of a
-// machine's. Its pause holds no update of the VM, and its sets share no limit with the machine.
+// machine's owner. Its pause does not hold up the update of the VM, and its sets share no limit with the machine.
 func TestTurnsOfADeploymentThatIsGone(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -237,7 +237,7 @@ func TestTurnsOfADeploymentThatIsGone(t *testing.T) {
 	}
 }
 
-// vanish has a machine deleted so fast that no other pass looks meanwhile.
+// vanish deletes a machine before any other pass sees that it is being deleted.
 func (w *world) vanish(p *process, key object.Key) {
 	m, err := w.machines.Get(ctx, key)
 	require.NoError(w.t, err)
@@ -251,10 +251,9 @@ func (w *world) vanish(p *process, key object.Key) {
 	require.ErrorIs(w.t, err, store.ErrNotFound)
 }
 
-// TestNamesOfVanishedMachines: a machine that is gone at once is replaced under
-// another name, though its set has not settled the names it gave out. So it is by
-// the next process, if that has looked at the set before. Of a reservation that
-// somebody has put back nothing is remembered.
+// TestNamesOfVanishedMachines: a machine that vanishes is replaced under another name, although its set has not
+// settled its reservation. The next process does the same, if it has seen the set before. Nothing is remembered
+// about a reservation that somebody has restored.
 func TestNamesOfVanishedMachines(t *testing.T) {
 	for name, line := range map[string]struct {
 		meanwhile func(*testing.T, *world, *process) *process

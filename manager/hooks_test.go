@@ -23,7 +23,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// figures notes what hooks for figures tell.
+// figures records what the hooks for figures are called with.
 type figures struct {
 	calls  map[string]int
 	spans  map[manager.Span][]time.Duration
@@ -41,9 +41,9 @@ func (f *figures) hooks(h *manager.Hooks) {
 	h.ClassBackoff = func(class object.Key, wait time.Duration) { f.others = append(f.others, fmt.Sprint(class, " ", wait)) }
 }
 
-// TestSpansAreTold: each part of a machine's life is told with its length, once, by the times that
-// are stored; and each call of the driver by its code.
-func TestSpansAreTold(t *testing.T) {
+// TestSpansAreReported: each part of a machine's life is reported once, with its length by the times that are stored,
+// and each call of the driver with its code.
+func TestSpansAreReported(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
 	o, f, s := w.options(), &figures{}, &script{w: w, effects: map[string]int{}}
 	o.Drainer = s
@@ -83,9 +83,9 @@ func TestSpansAreTold(t *testing.T) {
 	require.NotZero(t, f.calls["GetMachineStatus NOT_FOUND"])
 }
 
-// TestFrozenIsTold by the server that does not answer, until everything is thawed. That the name
-// that is asked for is not there is an answer, and no failure of the call.
-func TestFrozenIsTold(t *testing.T) {
+// TestFrozenIsReported: the server that does not answer is reported, until everything is thawed. That the name of the
+// check does not exist is an answer, and no failure of the call.
+func TestFrozenIsReported(t *testing.T) {
 	w := guardedWorld(t)
 	f := &figures{}
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) { f.hooks(&o.Hooks); o.Hooks.Permits = nil }
@@ -107,9 +107,9 @@ func TestFrozenIsTold(t *testing.T) {
 	require.Equal(t, []string{"target true", "target false", "control true"}, f.others)
 }
 
-// TestPermitsAreTold: that of a machine that is marked failed, until another one works in its place;
-// and none when the deployment is gone.
-func TestPermitsAreTold(t *testing.T) {
+// TestPermitsAreReported: the permit of a machine that is marked failed is reported until another machine has replaced
+// it. After the deployment is gone, none is.
+func TestPermitsAreReported(t *testing.T) {
 	w := guardedWorld(t)
 	f := &figures{}
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) { f.hooks(&o.Hooks) }
@@ -126,8 +126,8 @@ func TestPermitsAreTold(t *testing.T) {
 	require.Equal(t, "deployment web 0 of 0", f.others[len(f.others)-1], f.others)
 }
 
-// TestBackoffIsTold: of a class that the provider refuses, ever longer, and its end.
-func TestBackoffIsTold(t *testing.T) {
+// TestBackoffIsReported: for a class that the provider refuses, ever longer waits are reported, and finally the end.
+func TestBackoffIsReported(t *testing.T) {
 	w := guardedWorld(t)
 	f := &figures{}
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
@@ -152,7 +152,7 @@ func TestBackoffIsTold(t *testing.T) {
 	require.Contains(t, f.others, fmt.Sprint(smallKey, " ", time.Duration(0)))
 }
 
-// plain is a provider that has no InitializeMachine, and answers NOT_FOUND for a VM that is gone.
+// plain is a provider without InitializeMachine, which answers NOT_FOUND for a VM that is gone.
 type plain struct{ *drivertest.Memory }
 
 func (plain) InitializeMachine(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
@@ -166,7 +166,7 @@ func (p plain) DeleteMachine(ctx context.Context, q *driver.DeleteMachineRequest
 	return &driver.DeleteMachineResponse{}, nil
 }
 
-// TestNormalAnswersAreNoErrors: an answer that the library goes on with is not logged as an error.
+// TestNormalAnswersAreNoErrors: an answer that the library expects is not logged as an error.
 func TestNormalAnswersAreNoErrors(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	var log bytes.Buffer
@@ -195,7 +195,7 @@ func TestNormalAnswersAreNoErrors(t *testing.T) {
 	require.Contains(t, log.String(), `msg="driver call answered with an error" call=CreateMachine code=UNAVAILABLE`)
 }
 
-// quiet: tests say themselves what they want to see.
+// init silences the default log: each test says what it wants to see.
 func init() { slog.SetDefault(slog.New(slog.DiscardHandler)) }
 
 func textLog(level slog.Level) (*bytes.Buffer, *slog.Logger) {
@@ -203,7 +203,7 @@ func textLog(level slog.Level) (*bytes.Buffer, *slog.Logger) {
 	return &out, slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level}))
 }
 
-// TestLogHooks: a machine's life, as the ready-made hooks log it.
+// TestLogHooks shows the log of a machine's life, with the ready-made hooks.
 func TestLogHooks(t *testing.T) {
 	out, log := textLog(slog.LevelInfo)
 	w := newWorld(t, drivertest.MemoryOptions{})
@@ -220,20 +220,20 @@ func TestLogHooks(t *testing.T) {
 	hooks.Frozen("target", false)
 	hooks.ClassBackoff(object.Key{Name: "small"}, time.Minute)
 	hooks.ClassBackoff(object.Key{Name: "small"}, 0)
-	var told []string
+	var reported []string
 	for line := range strings.Lines(out.String()) {
 		_, line, _ = strings.Cut(strings.TrimSpace(line), " ")
-		told = append(told, line)
+		reported = append(reported, line)
 	}
 	require.Equal(t, []string{
 		`level=WARN msg=CreateVM kind=machine object=fleet/web took=1s error="no quota"`,
 		`level=WARN msg="everything is frozen: an API server does not answer" server=target`,
 		`level=INFO msg="the API server answers" server=target`,
 		`level=WARN msg="the provider refuses machines of a class" class=small next=1m0s`,
-	}, told)
+	}, reported)
 }
 
-// TestLogHasFigures: the numbers of an event stand beside its sentence.
+// TestLogHasFigures: the log has the numbers of an event beside its sentence.
 func TestLogHasFigures(t *testing.T) {
 	out, log := textLog(slog.LevelInfo)
 	w := newWorld(t, drivertest.MemoryOptions{})
@@ -252,7 +252,7 @@ func TestLogHasFigures(t *testing.T) {
 	require.Contains(t, line("reason=Create "), " have=0 want=3 count=3\n", out)
 }
 
-// TestLogOfADeletionWithoutACluster: it begins and ends, and of nodes there is nothing to say.
+// TestLogOfADeletionWithoutACluster: the log has the begin and the end, and nothing about nodes.
 func TestLogOfADeletionWithoutACluster(t *testing.T) {
 	out, log := textLog(slog.LevelInfo)
 	w := newWorld(t, drivertest.MemoryOptions{})
@@ -276,7 +276,7 @@ func TestLogOfADeletionWithoutACluster(t *testing.T) {
 	require.Equal(t, strings.Fields(strings.Repeat("Terminating VMDeleted Deleted ", 3)), reasons, out)
 }
 
-// TestLogByDefault: without a log, events go to slog's default.
+// TestLogByDefault: without a log in the options, events go to slog's default.
 func TestLogByDefault(t *testing.T) {
 	out, log := textLog(slog.LevelInfo)
 	before := slog.Default()

@@ -22,7 +22,7 @@ import (
 
 type tags = map[string]string
 
-// tag gives a class of the name these tags; it is made if there is none.
+// tag gives a class these tags. It makes the class if there is none of that name.
 func (w *world) tag(name, size string, tags tags) {
 	key := object.Key{Namespace: namespace, Name: name}
 	class := w.provider.Class(key, drivertest.MemorySpec{Cluster: "blue", Size: size, Tags: tags})
@@ -38,8 +38,7 @@ func (w *world) tag(name, size string, tags tags) {
 	require.NoError(w.t, err)
 }
 
-// tagged reports whether n machines run, whose VMs have these tags, and no
-// status says more of it.
+// tagged returns whether n machines run, their VMs have these tags, and no status mentions an update any more.
 func (w *world) tagged(n int, want tags) func() bool {
 	return func() bool {
 		for _, vm := range w.provider.VMs() {
@@ -64,7 +63,7 @@ func (w *world) allMachines() []*machine.Machine {
 	return all
 }
 
-// noMoreThan requires that no more VMs than that are being updated.
+// noMoreThan fails the test if more VMs than the limit are being updated.
 func (w *world) noMoreThan(limit int) {
 	n := 0
 	for _, m := range w.allMachines() {
@@ -75,8 +74,8 @@ func (w *world) noMoreThan(limit int) {
 	require.LessOrEqual(w.t, n, limit, "VMs are updated at the same time")
 }
 
-// killedAnywhere runs a change with a process that dies at each call to a port
-// in turn, before the call or after it, with caches that lag or not.
+// killedAnywhere makes a change with a process that dies at each call to a port in turn, before the call or after
+// it, with caches that lag and without.
 func killedAnywhere(t *testing.T, prepare, change func(*world), goal func(*world) func() bool, then func(*world)) {
 	for n := 0; n < 1600; n++ {
 		w := newWorld(t, drivertest.MemoryOptions{})
@@ -103,8 +102,8 @@ func killedAnywhere(t *testing.T, prepare, change func(*world), goal func(*world
 	t.Fatal("it takes no end")
 }
 
-// TestTagsOfAClassReachItsVMs: a class gets other tags; its VMs have them in the
-// end, one at a time and none replaced, wherever the manager dies (P13, P26).
+// TestTagsOfAClassReachItsVMs: a class gets other tags. In the end its VMs have them, updated one at a time and
+// none replaced, wherever the manager dies (P13, P26).
 // Invariants: P26
 func TestTagsOfAClassReachItsVMs(t *testing.T) {
 	want := tags{"team": "b"}
@@ -113,9 +112,8 @@ func TestTagsOfAClassReachItsVMs(t *testing.T) {
 	}, func(w *world) { require.Len(t, w.made, 3) })
 }
 
-// TestAClassWithOtherTagsReplacesNothing: a template names another class, that
-// differs in its tags; the same three VMs have them in the end, wherever the
-// manager dies (P4).
+// TestAClassWithOtherTagsReplacesNothing: a template names another class that differs only in its tags. In the end
+// the same three VMs have them, wherever the manager dies (P4).
 // Invariants: P4
 func TestAClassWithOtherTagsReplacesNothing(t *testing.T) {
 	want := tags{"team": "b"}
@@ -136,8 +134,8 @@ func TestAClassWithOtherTagsReplacesNothing(t *testing.T) {
 		})
 }
 
-// TestAClassOfAnotherSizeIsRolledOut: what can't be updated is replaced, and so
-// is what looks alike and has other secrets or offers something else.
+// TestAClassOfAnotherSizeIsRolledOut: VMs that can't be updated are replaced. So are VMs of a class that differs
+// in its secrets, or in what its nodes offer.
 // Invariants: P4
 func TestAClassOfAnotherSizeIsRolledOut(t *testing.T) {
 	for name, differ := range map[string]func(*machine.Class){
@@ -163,7 +161,7 @@ func TestAClassOfAnotherSizeIsRolledOut(t *testing.T) {
 	}
 }
 
-// shape has a class say what its nodes offer, and differ.
+// shape makes a class say what its nodes offer, and then calls differ.
 func (w *world) shape(name string, differ func(*machine.Class)) {
 	class, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: name})
 	require.NoError(w.t, err)
@@ -177,7 +175,7 @@ func (w *world) shape(name string, differ func(*machine.Class)) {
 	require.NoError(w.t, err)
 }
 
-// TestVMsThatCannotBeChangedAreReplaced: within the bounds of a rollout.
+// TestVMsThatCannotBeChangedAreReplaced: VMs that can't be changed are replaced within the bounds of a rollout.
 func TestVMsThatCannotBeChangedAreReplaced(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
@@ -193,8 +191,8 @@ func TestVMsThatCannotBeChangedAreReplaced(t *testing.T) {
 	require.Equal(t, 3, count(w, codes.UpdateMachine))
 }
 
-// TestAChangeThatFailsReachesFewVMs: no more than the limit are tried, however
-// long it takes; put right, all get it.
+// TestAChangeThatFailsReachesFewVMs: while a change fails, no more VMs than the limit are tried, for any time.
+// Once it works, all VMs are changed.
 func TestAChangeThatFailsReachesFewVMs(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -230,14 +228,14 @@ func TestAChangeThatFailsReachesFewVMs(t *testing.T) {
 	require.Len(t, w.made, 3)
 }
 
-// failsStill uses up a failure in store; false: there was none.
+// failsStill uses up one of the driver's prepared failures; false: there was none.
 func (w *world) failsStill() bool {
 	class, _ := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
 	_, err := w.provider.UpdateMachine(ctx, &driver.UpdateMachineRequest{Machine: w.allMachines()[0], Class: class, LastApplied: class.ProviderSpec, Wanted: class.ProviderSpec})
 	return err != nil
 }
 
-// TestPausedVMsAreLeftAlone: and changed when the deployment goes on.
+// TestPausedVMsAreLeftAlone: VMs of a paused deployment are changed only when it is resumed.
 func TestPausedVMsAreLeftAlone(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -254,8 +252,7 @@ func TestPausedVMsAreLeftAlone(t *testing.T) {
 	w.until(p, w.tagged(3, want), unexpected(t))
 }
 
-// TestTurnsOutliveTheProcess: a new one counts the updates that the one before
-// has begun.
+// TestTurnsOutliveTheProcess: a new process counts the updates that the one before has begun.
 func TestTurnsOutliveTheProcess(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -273,12 +270,11 @@ func TestTurnsOutliveTheProcess(t *testing.T) {
 	require.Positive(t, count(w, codes.UpdateMachine))
 }
 
-// mute is a driver that declares nothing.
+// mute is a driver that declares no features.
 type mute struct{ driver.Driver }
 
-// TestSilentDriversCostNothing: nothing is recorded, written or called for the
-// tags of VMs that can't be updated (P28), and a template that names another
-// class is rolled out.
+// TestSilentDriversCostNothing: if VMs can't be updated, their tags cause no record, write or call (P28), and a
+// template that names another class is rolled out.
 // Invariants: P28
 func TestSilentDriversCostNothing(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
@@ -300,8 +296,8 @@ func TestSilentDriversCostNothing(t *testing.T) {
 	require.Zero(t, count(w, codes.UpdateMachine))
 }
 
-// TestUpdatedMachinesWakeTheirDeployment: what the status counts is seen, and
-// so is a change of the class.
+// TestUpdatedMachinesWakeTheirDeployment: a deployment is woken by changes that its status counts, and by a change
+// of its class.
 func TestUpdatedMachinesWakeTheirDeployment(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -346,7 +342,7 @@ func TestTurnsPassOn(t *testing.T) {
 	require.Less(t, w.at.Sub(began), 35*time.Second)
 }
 
-// TestAVMThatIsGoneHoldsNoTurn: the others are changed, and it is told of each.
+// TestAVMThatIsGoneHoldsNoTurn: the other VMs are changed, and each is reported.
 func TestAVMThatIsGoneHoldsNoTurn(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -362,11 +358,11 @@ func TestAVMThatIsGoneHoldsNoTurn(t *testing.T) {
 		changed += len(vm.Tags)
 	}
 	require.Equal(t, 2, changed)
-	require.Equal(t, 2, w.told(machine.ReasonVMUpdated))
+	require.Equal(t, 2, w.reported(machine.ReasonVMUpdated))
 	require.Equal(t, 3, count(w, codes.UpdateMachine))
 }
 
-// behindOn is a collection of classes whose cache does not show one yet.
+// behindOn is a collection of classes whose cache does not show one of them yet.
 type behindOn struct {
 	store.Collection[*machine.Class]
 	to string
@@ -379,8 +375,7 @@ func (b behindOn) Get(ctx context.Context, key object.Key) (*machine.Class, erro
 	return b.Collection.Get(ctx, key)
 }
 
-// TestAClassIsReadLiveBeforeARollout: that a cache does not show a new class yet
-// costs no machine.
+// TestAClassIsReadLiveBeforeARollout: no machine is replaced because a cache does not show a new class yet.
 func TestAClassIsReadLiveBeforeARollout(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()

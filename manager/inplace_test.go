@@ -22,9 +22,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// update lets every machine take the next step of its update in place: what its
-// own controller and an agent on its node do together. It is the one place of
-// these tests that knows how.
+// update lets every machine take the next step of its update in place, as its own controller and an agent on its
+// node would do together. Only this function of the tests knows the steps.
 func (w *world) update() {
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(w.t, err)
@@ -50,7 +49,7 @@ func (w *world) update() {
 	}
 }
 
-// inPlaceFleet is a fleet of three that is updated in place, one at a time.
+// inPlaceFleet stores a fleet of three that is updated in place, one machine at a time.
 func (w *world) inPlaceFleet() {
 	w.bounded, w.agents = true, true
 	w.fleet()
@@ -65,8 +64,8 @@ func version(v string) func(*deployment.Deployment) {
 	return func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": v} }
 }
 
-// requireUpdated wants the machines that ever were to have the template of a
-// version, to be in one set, and to have nothing of the update left on them.
+// requireUpdated requires that the first machines still exist, have the template of a version, are in one set, and
+// show no trace of an update.
 func (w *world) requireUpdated(v string) {
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(w.t, err)
@@ -84,7 +83,7 @@ func (w *world) requireUpdated(v string) {
 	}
 }
 
-// inPlaceLife is a fleet's life with an update in place and the way back.
+// inPlaceLife makes a fleet, updates it in place, and rolls it back.
 func (w *world) inPlaceLife(p *process, died func() *process) {
 	w.inPlaceFleet()
 	p = w.until(p, w.settled(3), died)
@@ -95,9 +94,8 @@ func (w *world) inPlaceLife(p *process, died func() *process) {
 	}
 }
 
-// TestInPlaceThroughTheManager: three machines are updated three times. They
-// are the same machines at the end, no VM was made or deleted for it, never
-// more than one of them was missing, and each move is told.
+// TestInPlaceThroughTheManager: three machines are updated three times. They stay the same machines, no VM is made
+// or deleted, at most one machine is missing at a time, and each move is reported.
 func TestInPlaceThroughTheManager(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
@@ -122,11 +120,11 @@ func TestInPlaceThroughTheManager(t *testing.T) {
 	require.Equal(t, 2, least, "ready machines")
 	require.Equal(t, 3, count(w, codes.CreateMachine))
 	require.Zero(t, count(w, codes.DeleteMachine))
-	require.Equal(t, 9, w.told(deployment.ReasonMove))
+	require.Equal(t, 9, w.reported(deployment.ReasonMove))
 	require.Zero(t, w.refused, "what was written is known without another read")
 }
 
-// TestSelectionByHandWakes the deployment, though it is no news for a set.
+// TestSelectionByHandWakes: a machine that is selected by hand wakes the deployment, but not the set.
 func TestSelectionByHandWakes(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
@@ -146,7 +144,7 @@ func TestSelectionByHandWakes(t *testing.T) {
 	require.Equal(t, 1, woken)
 }
 
-// TestInPlaceManually: the deployment selects none by itself.
+// TestInPlaceManually: with manual selection, the deployment selects no machine by itself.
 func TestInPlaceManually(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
@@ -174,9 +172,8 @@ func TestInPlaceManually(t *testing.T) {
 	w.requireUpdated("2")
 }
 
-// TestInPlaceKilledAnywhere kills the manager at every call, before and after
-// it takes effect: the machines are the same three all the way (P5, P10, P12,
-// P26).
+// TestInPlaceKilledAnywhere kills the manager at every call, before and after it takes effect: the same three
+// machines exist all the time (P5, P10, P12, P26).
 // Invariants: P10 P26
 func TestInPlaceKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
@@ -188,8 +185,7 @@ func TestInPlaceKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestInPlaceStaleAndKilled lives with caches that lag behind and kills, at
-// random.
+// TestInPlaceStaleAndKilled kills processes at random, while their caches lag.
 // Invariants: P5 P26
 func TestInPlaceStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -228,8 +224,8 @@ func (r interruptingReader) List(ctx context.Context, q store.Query) ([]*machine
 	return r.Reader.List(ctx, q)
 }
 
-// TestMovedBetweenTwoReads: a machine moves to a set after that was read, and
-// before its machines are. The set does not take it for one too many.
+// TestMovedBetweenTwoReads: a machine moves to a set after the set was read, and before its machines are. The set
+// does not count it as one too many.
 // Invariants: P10
 func TestMovedBetweenTwoReads(t *testing.T) {
 	for name, owner := range map[string]*object.Owner{"owned": {Kind: "Fleet", Name: "f", UID: "f"}, "ownerless": nil} {
@@ -254,7 +250,7 @@ func movedBetweenTwoReads(t *testing.T, owner *object.Owner) {
 		_, err := w.machines.Create(ctx, m)
 		require.NoError(t, err)
 	}
-	for n := range 2 { // one is too many, so that the set reads live
+	for n := range 2 { // there is one machine too many, so the set reads live
 		join(fmt.Sprintf("web-%d", n))
 	}
 	moved := false
@@ -296,8 +292,8 @@ func movedBetweenTwoReads(t *testing.T, owner *object.Owner) {
 	require.Equal(t, 1, deleted, "of three, of which two are wanted")
 }
 
-// TestInPlaceWaitsForItsClass: nothing is updated in place to a class from which no machine could be
-// created. The deployment says why, and the rollout goes on when that is put right.
+// TestInPlaceWaitsForItsClass: no machine is updated in place to a class that no machine could be created from.
+// The deployment says why, and the rollout goes on once the class is repaired.
 func TestInPlaceWaitsForItsClass(t *testing.T) {
 	secret := func(name string) *machine.Secret {
 		return &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: name}}}

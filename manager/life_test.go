@@ -15,7 +15,8 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// TestLife: without a fault, a life of three machines, rolled once, makes six. It warns of nothing.
+// TestLife: without a fault, a fleet of three machines that is rolled once makes six machines, and warns of
+// nothing.
 func TestLife(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.shape("small", func(c *machine.Class) {
@@ -28,9 +29,8 @@ func TestLife(t *testing.T) {
 	require.Empty(t, w.warned)
 }
 
-// TestKilledAnywhere kills the manager at every call of a life to any port,
-// once before and once after the call takes effect, and starts a fresh one
-// each time: it ends as without the kill, and not one machine more is made
+// TestKilledAnywhere kills the manager at every call to any port, once before and once after the call takes
+// effect, and starts a new one each time. The fleet ends as without the kill, and no additional machine is made
 // (P12, P13, P14, P16, P26).
 // Invariants: P7 P12 P13 P14 P26
 func TestKilledAnywhere(t *testing.T) {
@@ -50,9 +50,8 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestStaleAndKilled lives with caches that lag behind by a random number of
-// rounds, a provider that fails and loses answers, and kills, all at random,
-// until the faults stop (P5, P7, P12 to P14, P26).
+// TestStaleAndKilled: caches lag by a random number of rounds, the provider fails and loses answers, and the
+// manager is killed, all at random, until the faults stop (P5, P7, P12 to P14, P26).
 // Invariants: P5 P12 P13 P26
 func TestStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -77,7 +76,7 @@ func TestStaleAndKilled(t *testing.T) {
 	})
 }
 
-// laggard is a process whose caches are brought up to date now and then only.
+// laggard returns a process whose caches are updated only now and then.
 func (w *world) laggard(t *rapid.T, f *testkit.Fuse) *process {
 	p := w.start(f, true)
 	budget := 40
@@ -92,7 +91,7 @@ func (w *world) laggard(t *rapid.T, f *testkit.Fuse) *process {
 	return p
 }
 
-// fault makes the provider fail once: before a call takes effect, or after.
+// fault makes the provider fail once, before or after a call takes effect.
 func (w *world) fault(t *rapid.T) {
 	call := rapid.SampledFrom([]codes.Call{
 		codes.CreateMachine, codes.GetMachineStatus, codes.InitializeMachine, codes.DeleteMachine,
@@ -111,9 +110,8 @@ func (w *world) fault(t *rapid.T) {
 // The end of whole fleets: the deployment deletes its sets, each set its
 // machines, and class and secret go last.
 
-// ending reports whether all is gone, and sees to it that nothing went too early:
-// no set before its machines, no deployment before its sets, and class and
-// secret not before the last machine.
+// ending reports whether everything is gone. It fails the test if something was deleted too early: a set before
+// its machines, a deployment before its sets, or a class or secret before the last machine.
 func (w *world) ending() bool {
 	machines, sets := keysOf(w.machines), keysOf(w.sets)
 	owners := map[string]bool{}
@@ -143,10 +141,9 @@ func (w *world) deleteAll() {
 	require.NoError(w.t, w.secrets.Delete(ctx, bootKey, ""))
 }
 
-// TestDeletedWhileItIsMade: a fleet, its class and its secret are deleted at any
-// call of its creation or of a rollout, under a process that dies and reads old
-// caches, with a provider that fails and loses answers: all goes, in its order,
-// and no VM is left (P12 to P14, P16, P26).
+// TestDeletedWhileItIsMade: a fleet, its class and its secret are deleted at any call of its creation or of a
+// rollout. The process dies and reads old caches, and the provider fails and loses answers. Everything is deleted
+// in order, and no VM is left (P12 to P14, P16, P26).
 // Invariants: P13 P14 P26
 func TestDeletedWhileItIsMade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -171,7 +168,7 @@ func TestDeletedWhileItIsMade(t *testing.T) {
 			p.look = func() bool { p.sync(); return true }
 			roll(w)
 		} else {
-			p = w.until(p, w.held, begin) // or the class would go before anybody uses it
+			p = w.until(p, w.held, begin) // otherwise the class would be gone before it is used
 		}
 		at := p.fuse.Calls + rapid.IntRange(1, 150).Draw(t, "deleted at call")
 		p.fuse.Before = func(call int) {
@@ -205,9 +202,8 @@ func roll(w *world) {
 	require.NoError(w.t, err)
 }
 
-// TestDeletedWhileFrozen: a fleet that is frozen, since it has too many machines
-// or since its nodes can't be read, is deleted all the same: at once, or when
-// the nodes can be read again. Nothing is created meanwhile.
+// TestDeletedWhileFrozen: a fleet that is frozen, because it has too many machines or its nodes can't be read, can
+// still be deleted: at once, or when the nodes can be read again. Nothing is created meanwhile.
 // Invariants: P14 P25
 func TestDeletedWhileFrozen(t *testing.T) {
 	w, p := crowded(t)
@@ -229,10 +225,9 @@ func TestDeletedWhileFrozen(t *testing.T) {
 	require.Len(t, w.made, 3)
 }
 
-// TestForcedEnd: a whole fleet whose deletion somebody holds up, by a hook on
-// each machine, goes at once when each is labelled to go by force; one that is
-// paused does not.
-func TestForcedEnd(t *testing.T) {
+// TestForcedDeletionOfAFleet: a hook on each machine holds up the deletion of a fleet. Once the machines are labelled for a
+// forced deletion, all are deleted at once, except a paused one.
+func TestForcedDeletionOfAFleet(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))

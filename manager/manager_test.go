@@ -29,15 +29,14 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestSettledIsSilent: when nothing is to be done, nothing is written and the
-// provider is not called, however often, and by any manager (P28).
+// TestSettledIsSilent: if nothing is to be done, no pass of any manager writes or calls the provider (P28).
 // Invariants: P28
 func TestSettledIsSilent(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
-	for range 5 { // a status that had to wait for its second
+	for range 5 { // a status may be written once a second
 		w.at = w.at.Add(time.Second)
 		w.round(p)
 	}
@@ -54,8 +53,8 @@ func TestSettledIsSilent(t *testing.T) {
 	require.Equal(t, calls, w.calls, "driver calls")
 }
 
-// TestWriteBudget: what three machines cost the store, as docs/reference/performance.md
-// says: four writes each, one more for what this driver notes of a VM's state.
+// TestWriteBudget: three machines cost the store what docs/reference/performance.md says: four writes each, and
+// one more because this driver notes a VM's state.
 func TestWriteBudget(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
@@ -71,12 +70,11 @@ func TestWriteBudget(t *testing.T) {
 	w.until(p, w.empty, unexpected(t))
 	require.Equal(t, map[reflect.Type]int{
 		reflect.TypeFor[*machine.Machine](): 3 * 7,
-		reflect.TypeFor[*machine.Node]():    3 * 3, // told that it goes, let go, deleted
+		reflect.TypeFor[*machine.Node]():    3 * 3, // its condition, its finalizer, its deletion
 	}, w.spent(), "deletion")
 }
 
-// spent is what was written of machines and nodes; a few writes of their
-// parents are not the point.
+// spent counts the writes of machines and nodes, by type. It leaves out the few writes of their parents.
 func (w *world) spent() map[reflect.Type]int {
 	out := maps.Clone(w.written)
 	delete(out, reflect.TypeFor[*machineset.Set]())
@@ -84,8 +82,8 @@ func (w *world) spent() map[reflect.Type]int {
 	return out
 }
 
-// TestBadObjects: what can't be acted upon is told once, by object and field,
-// holds up no other object, and is taken up when it is repaired.
+// TestBadObjects: an object that can't be acted upon is reported once, with the field that is wrong. It holds up
+// no other object, and is acted upon once it is repaired.
 func TestBadObjects(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -109,15 +107,15 @@ func TestBadObjects(t *testing.T) {
 		w.join()
 		w.at = w.at.Add(time.Second)
 	}
-	for _, told := range []string{
+	for _, reported := range []string{
 		"machine fleet/classless: SpecInvalid: spec.class.name must not be empty",
 		"machine fleet/odd: PhaseUnknown: unknown phase Dreaming",
 		"set fleet/negative: ", "spec.replicas must not be negative",
 		"deployment fleet/everything: ", "spec.selector",
 	} {
-		require.Contains(t, strings.Join(w.story, "\n"), told)
+		require.Contains(t, strings.Join(w.story, "\n"), reported)
 	}
-	require.Equal(t, 1, strings.Count(strings.Join(w.story, "\n"), "spec.class.name"), "told once")
+	require.Equal(t, 1, strings.Count(strings.Join(w.story, "\n"), "spec.class.name"), "reported once")
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, d.Status.Available, "the others go on")
@@ -138,7 +136,7 @@ func TestBadObjects(t *testing.T) {
 	w.until(p, running, unexpected(t))
 }
 
-// nosy is a driver that looks into the secrets it gets, and complains.
+// nosy is a driver that reads the secrets it gets, and complains about them.
 type nosy struct {
 	*drivertest.Memory
 	saw map[string]string
@@ -150,8 +148,8 @@ func (d *nosy) CreateMachine(ctx context.Context, req *driver.CreateMachineReque
 	return d.Memory.CreateMachine(ctx, req)
 }
 
-// TestSecretsStayInside: user data names the machine in the driver's copy only,
-// and no secret is seen in a log, an event, a hook or an object.
+// TestSecretsStayInside: only the driver's copy of the user data names the machine, and no secret is in a log, an
+// event, a hook or an object.
 func TestSecretsStayInside(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	const hush = "hush-7391"
@@ -192,7 +190,7 @@ func TestSecretsStayInside(t *testing.T) {
 	require.NotContains(t, log.String()+w.dump(), hush)
 }
 
-// driven is settled without regard to writes counted elsewhere.
+// driven is settled, but ignores the writes of other tests.
 func (w *world) driven(n int) func() bool {
 	return func() bool {
 		w.at = w.at.Add(time.Second)
@@ -200,8 +198,8 @@ func (w *world) driven(n int) func() bool {
 	}
 }
 
-// TestNoUserDataNoNode: with a cluster attached, a machine without user data
-// could not join: that is said, and no VM is made.
+// TestNoUserDataNoNode: in a cluster, a machine without user data could not join. The machine says so, and no VM
+// is made.
 func TestNoUserDataNoNode(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	require.NoError(t, w.secrets.Delete(ctx, object.Key{Namespace: namespace, Name: "boot"}, ""))
@@ -255,13 +253,12 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// slow is a provider whose creates hang until their context ends, or until
-// they are let go.
+// slow is a provider whose creates hang until their context ends, or until the test releases them.
 type slow struct {
 	*drivertest.Memory
 	began chan string
 	mu    sync.Mutex
-	gates int // creates that still hang
+	gates int // the number of creates that still hang
 }
 
 func (d *slow) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
@@ -277,8 +274,8 @@ func (d *slow) CreateMachine(ctx context.Context, req *driver.CreateMachineReque
 	return d.Memory.CreateMachine(ctx, req)
 }
 
-// TestShutdown: when its context ends, Run cancels what is under way, waits for
-// it, and writes no failure; a fresh manager finishes the work.
+// TestShutdown: when its context ends, Run cancels what is under way, waits for it, and writes no failure. A new
+// manager finishes the work.
 func TestShutdown(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	d := &slow{Memory: w.provider, began: make(chan string, 3), gates: 3}
@@ -335,8 +332,8 @@ func (d panicking) CreateMachine(context.Context, *driver.CreateMachineRequest) 
 	return &driver.CreateMachineResponse{}, nil
 }
 
-// TestDriverPanics: a driver's panic is its machine's failure, not ours, and so is the end of its
-// goroutine. It is told of without its value.
+// TestDriverPanics: if the driver panics or ends its goroutine, that is a failure of the machine, not of the
+// manager. It is reported without the value of the panic.
 func TestDriverPanics(t *testing.T) {
 	for text, end := range map[string]func(){
 		"CreateMachine: panic with a value of type string": func() { panic("a bug and hush-7391") },
@@ -344,13 +341,13 @@ func TestDriverPanics(t *testing.T) {
 	} {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		var log bytes.Buffer
-		var told []string
+		var reported []string
 		o := manager.InMemory(w.now)
 		o.Store.Machines, o.Store.Classes, o.Driver, o.Runtime.Now = w.machines, w.classes, panicking{end: end}, w.now
 		o.Policies.Safety = safety.Off()
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 		o.Hooks.Panic = func(kind manager.Kind, key object.Key, in, what string) {
-			told = append(told, string(kind)+" "+key.String()+" "+in+" "+what)
+			reported = append(reported, string(kind)+" "+key.String()+" "+in+" "+what)
 		}
 		o.Hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, why string) {
 			fmt.Fprintln(&log, reason, why)
@@ -367,13 +364,14 @@ func TestDriverPanics(t *testing.T) {
 		after, err := w.machines.Get(ctx, fleetKey)
 		require.NoError(t, err)
 		require.Equal(t, codes.Internal, after.Status.LastOperation.Code)
-		require.Equal(t, []string{"machine fleet/web driver " + text}, told)
+		require.Equal(t, []string{"machine fleet/web driver " + text}, reported)
 		require.Contains(t, log.String(), "manager_test.panicking.CreateMachine", "the stack")
 		require.NotContains(t, log.String(), "hush")
 	}
 }
 
-// TestSafetyIsOnUnlessTurnedOff: a manager without a policy has the default one. Off is said by name.
+// TestSafetyIsOnUnlessTurnedOff: a manager without a safety policy has the default one, unless its options say
+// Off.
 func TestSafetyIsOnUnlessTurnedOff(t *testing.T) {
 	kinds := func(p *safety.Policy) (all []manager.Kind) {
 		o := manager.InMemory(time.Now)

@@ -22,8 +22,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// attic holds one older class, which the provider in memory can read.
-type attic struct {
+// olderClass holds one class of an older kind, which the provider in memory can read.
+type olderClass struct {
 	class    manager.ForeignClass
 	gone     bool
 	blank    bool // Get answers neither a class nor an error
@@ -31,15 +31,15 @@ type attic struct {
 	seenWith machine.ClassRef
 }
 
-// door is an attic as one process sees it.
-type door struct {
-	*attic
+// olderClassPort is the olderClass as one process sees it.
+type olderClassPort struct {
+	*olderClass
 	fuse *testkit.Fuse
 }
 
 var olderKind = machine.ClassRef{APIGroup: "memory.example", Kind: "MemoryClass", Name: "small"}
 
-func (d door) Get(_ context.Context, kind machine.ClassRef, key object.Key) (out *manager.ForeignClass, err error) {
+func (d olderClassPort) Get(_ context.Context, kind machine.ClassRef, key object.Key) (out *manager.ForeignClass, err error) {
 	err = d.fuse.Do(func() error {
 		d.seenWith = kind
 		if d.blank {
@@ -55,7 +55,7 @@ func (d door) Get(_ context.Context, kind machine.ClassRef, key object.Key) (out
 	return out, err
 }
 
-func (d door) MarkMigrated(_ context.Context, _ machine.ClassRef, key object.Key, version string) error {
+func (d olderClassPort) MarkMigrated(_ context.Context, _ machine.ClassRef, key object.Key, version string) error {
 	return d.fuse.Do(func() error {
 		if version != d.class.Version {
 			return fmt.Errorf("class %s: %w", key, store.ErrConflict)
@@ -66,13 +66,13 @@ func (d door) MarkMigrated(_ context.Context, _ machine.ClassRef, key object.Key
 	})
 }
 
-// older makes a world in which the class of the fleet is of an older kind, and
-// ours is not there, or half of it.
-func older(t tb, half bool) (*world, *attic) {
+// older makes a world in which the fleet's class is of an older kind. The class of our kind does not exist, or is
+// half filled.
+func older(t tb, half bool) (*world, *olderClass) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	a := &attic{class: manager.ForeignClass{Object: drivertest.MemorySpec{Cluster: "blue", Size: "s"}, Version: "1"}}
+	a := &olderClass{class: manager.ForeignClass{Object: drivertest.MemorySpec{Cluster: "blue", Size: "s"}, Version: "1"}}
 	w.classed = func(o *manager.Options, f *testkit.Fuse) {
-		o.Classes.Keep, o.Classes.Foreign, o.Cluster = true, door{a, f}, nil
+		o.Classes.Keep, o.Classes.Foreign, o.Cluster = true, olderClassPort{a, f}, nil
 	}
 	class, err := w.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
@@ -88,9 +88,8 @@ func older(t tb, half bool) (*world, *attic) {
 	return w, a
 }
 
-// migrated reports whether a fleet of three is made of our class, and nothing
-// refers to the older one.
-func (w *world) migrated(a *attic) func() bool {
+// migrated returns whether a fleet of three uses our class, and nothing refers to the older one.
+func (w *world) migrated(a *olderClass) func() bool {
 	moved := olderKind
 	moved.Kind = machine.ClassKind
 	return func() bool {
@@ -115,8 +114,8 @@ func (w *world) migrated(a *attic) func() bool {
 	}
 }
 
-// TestMigration: a fleet whose class is of an older kind waits for ours, and
-// is then made of it: one set, no machine replaced, no VM before its time.
+// TestMigration: a fleet whose class is of an older kind waits for the class of our kind, and is then made from
+// it: one set, no machine replaced, and no VM too early.
 // Invariants: P4
 func TestMigration(t *testing.T) {
 	for _, half := range []bool{false, true} {
@@ -134,8 +133,8 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// TestMigrationKilledAnywhere kills the manager at every call of a migration,
-// once before and once after it takes effect (P26, P12).
+// TestMigrationKilledAnywhere kills the manager at every call of a migration, once before and once after the call
+// takes effect (P26, P12).
 // Invariants: P12 P26
 func TestMigrationKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
@@ -158,8 +157,7 @@ func TestMigrationKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestMigrationStaleAndKilled: the same with caches that lag behind, a driver
-// that fails, and an older class that changes meanwhile.
+// TestMigrationStaleAndKilled: processes die, caches lag, the driver fails, and the older class changes meanwhile.
 // Invariants: P12
 func TestMigrationStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -194,8 +192,8 @@ func TestMigrationStaleAndKilled(t *testing.T) {
 	})
 }
 
-// TestMigrationUnsupported: the older class is left as it is, that is said
-// once, and the driver is not asked again.
+// TestMigrationUnsupported: if the driver can't migrate, the older class stays as it is. That is reported once,
+// and the driver is not called again.
 func TestMigrationUnsupported(t *testing.T) {
 	w, a := older(t, false)
 	a.class.Object = "of another driver"
@@ -218,8 +216,8 @@ func TestMigrationUnsupported(t *testing.T) {
 	w.until(p, w.migrated(a), unexpected(t))
 }
 
-// TestMigrationOfLoneObjects: sets and machines without an owner are moved too,
-// and an object that is deleted meanwhile holds up no other.
+// TestMigrationOfLoneObjects: sets and machines without an owner are moved, too. An object that is deleted
+// meanwhile holds up no other.
 func TestMigrationOfLoneObjects(t *testing.T) {
 	w, a := older(t, false)
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
@@ -234,8 +232,8 @@ func TestMigrationOfLoneObjects(t *testing.T) {
 	}
 	o := w.options()
 	w.classed(&o, &testkit.Fuse{})
-	// once listed, a goes: before its reference is moved
-	o.Classes.Foreign = door{a, &testkit.Fuse{Before: func(call int) {
+	// a is deleted after it was listed, before its reference is moved
+	o.Classes.Foreign = olderClassPort{a, &testkit.Fuse{Before: func(call int) {
 		if call == 1 {
 			require.NoError(t, w.machines.Delete(ctx, object.Key{Namespace: namespace, Name: "a"}, ""))
 		}
@@ -251,8 +249,8 @@ func TestMigrationOfLoneObjects(t *testing.T) {
 	require.Equal(t, olderKind, a.seenWith)
 }
 
-// TestMigrationKeepsToItself: without Classes.Foreign the kind of a class is
-// not looked at, and with it a class of ours is not used for an older kind.
+// TestMigrationKeepsToItself: without Classes.Foreign the kind of a class does not matter. With it, a class of
+// ours is not used in place of an older one.
 func TestMigrationKeepsToItself(t *testing.T) {
 	for _, migrates := range []bool{false, true} {
 		w, a := older(t, false)
@@ -276,9 +274,9 @@ func TestMigrationKeepsToItself(t *testing.T) {
 	}
 }
 
-// TestAnAtticThatFails: a pass that could not be finished is an error, which
-// names the class, and leaves all as it was.
-func TestAnAtticThatFails(t *testing.T) {
+// TestForeignClassesFail: if Classes.Foreign fails, the pass returns an error that names the class, and changes
+// nothing.
+func TestForeignClassesFail(t *testing.T) {
 	w, a := older(t, false)
 	f := &testkit.Fuse{BlowAt: 1}
 	o := w.options()
@@ -298,8 +296,8 @@ func TestAnAtticThatFails(t *testing.T) {
 	require.False(t, a.class.Migrated)
 }
 
-// blind is a store whose cache has not seen what was written lately: Get
-// answers what it was before, and List nothing.
+// blind is a store whose cache has not seen recent writes: Get returns the object as it was before them, and List
+// returns nothing.
 type blind[T object.Object[T]] struct {
 	store.Collection[T]
 	before T
@@ -315,8 +313,8 @@ func (b blind[T]) Get(ctx context.Context, k object.Key) (T, error) {
 
 func (b blind[T]) List(context.Context, store.Query) ([]T, error) { return nil, nil }
 
-// TestKeepersDoNotTrustCaches: a cache that shows no user releases nothing, and
-// an old picture of a class is read again.
+// TestKeepersDoNotTrustCaches: no finalizer is removed because a cache shows no user, and an outdated class is
+// read again.
 func TestKeepersDoNotTrustCaches(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -344,7 +342,7 @@ func TestKeepersDoNotTrustCaches(t *testing.T) {
 	}
 	require.True(t, w.held())
 
-	// now the finalizers are there, and the caches show no object that needs them
+	// now the finalizers are set, and the caches show no object that needs them
 	o.Store.Classes, o.Store.Secrets = w.classes, w.secrets
 	o.Store.Deployments, o.Store.Sets, o.Store.Machines = blind[*deployment.Deployment]{w.deployments, nil}, w.sets, w.machines
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(ctx, smallKey)
@@ -355,7 +353,7 @@ func TestKeepersDoNotTrustCaches(t *testing.T) {
 	require.True(t, w.held())
 }
 
-// TestAllUsersAreNamed: who uses a class that is to be deleted is counted in full.
+// TestAllUsersAreNamed: if a class is being deleted, all of its users are counted.
 func TestAllUsersAreNamed(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
@@ -366,11 +364,10 @@ func TestAllUsersAreNamed(t *testing.T) {
 	require.Contains(t, strings.Join(w.story, "\n"), "while it is used by 1 deployment, 1 set, 3 machines")
 }
 
-// meet reconciles the class of a world while others do something: just before
-// the older class is read.
-func (w *world) meet(t *testing.T, a *attic, o *manager.Options, meanwhile func()) error {
+// meet reconciles the class of a world, and runs meanwhile just before the older class is read.
+func (w *world) meet(t *testing.T, a *olderClass, o *manager.Options, meanwhile func()) error {
 	a.marks = 0
-	o.Classes.Foreign = door{a, &testkit.Fuse{Before: func(call int) {
+	o.Classes.Foreign = olderClassPort{a, &testkit.Fuse{Before: func(call int) {
 		if call == 1 {
 			meanwhile()
 		}
@@ -379,9 +376,8 @@ func (w *world) meet(t *testing.T, a *attic, o *manager.Options, meanwhile func(
 	return err
 }
 
-// TestMigrationMeetsOthers: a class that somebody else creates or deletes while
-// it is migrated is read again; a reference that changes meanwhile is left to
-// its owner.
+// TestMigrationMeetsOthers: a class that somebody else creates or deletes during its migration is read again. A
+// reference that somebody changes meanwhile is not moved.
 func TestMigrationMeetsOthers(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		w, a := older(t, half)
@@ -420,8 +416,8 @@ func TestMigrationMeetsOthers(t *testing.T) {
 	require.Equal(t, other, m.Spec.Class)
 }
 
-// TestMigrationFails: waits grow, what a driver has left in its copy is never
-// seen, and a shutdown is no failure.
+// TestMigrationFails: waits grow, changes that a failed driver made to its copy are not stored, and a shutdown is
+// no failure.
 func TestMigrationFails(t *testing.T) {
 	w, a := older(t, true)
 	o := w.options()
@@ -442,20 +438,20 @@ func TestMigrationFails(t *testing.T) {
 	require.Empty(t, before.ProviderSpec)
 
 	stopping, stop := context.WithCancel(ctx)
-	o.Classes.Foreign = door{a, &testkit.Fuse{Before: func(int) { stop() }}}
+	o.Classes.Foreign = olderClassPort{a, &testkit.Fuse{Before: func(int) { stop() }}}
 	w.story = nil
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(stopping, smallKey)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotContains(t, strings.Join(w.story, "\n"), "MigrationFailed")
 
 	a.blank = true
-	o.Classes.Foreign = door{a, &testkit.Fuse{}}
+	o.Classes.Foreign = olderClassPort{a, &testkit.Fuse{}}
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(ctx, smallKey)
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(w.story, "\n"), "OldClassMissing")
 }
 
-// meddling is a store that puts something of its own into each class.
+// meddling is a store that adds something to each class that it writes.
 type meddling struct {
 	store.Collection[*machine.Class]
 	writes *int
@@ -473,15 +469,15 @@ func (m meddling) Update(ctx context.Context, c *machine.Class) (*machine.Class,
 	return m.Collection.Update(ctx, c)
 }
 
-// TestMigrationIntoOddStores: one that changes what it gets is written once;
-// one that refuses to move a reference makes the pass an error.
+// TestMigrationIntoOddStores: a store that changes what it gets is written to once. If a store refuses to move a
+// reference, the pass returns an error.
 func TestMigrationIntoOddStores(t *testing.T) {
 	w, a := older(t, false)
 	o := w.options()
 	w.classed(&o, &testkit.Fuse{})
 	writes := 0
 	o.Store.Classes = meddling{w.classes, &writes}
-	o.Classes.Foreign = door{a, &testkit.Fuse{}}
+	o.Classes.Foreign = olderClassPort{a, &testkit.Fuse{}}
 	no := errNo
 	o.Store.Deployments = &refusing[*deployment.Deployment]{Collection: w.deployments, updates: func() error { return no }}
 	r := reconciler(t, o, manager.KindClass)

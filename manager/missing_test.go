@@ -19,7 +19,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// clusterless is a fleet of n without a cluster, whose driver answers wrongly from now on.
+// clusterless returns a fleet of n machines without a cluster, and the driver that answers for it from now on.
 func clusterless(t tb, n int32) (*world, *badDriver, *process) {
 	w := guardedWorld(t)
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Cluster = nil }
@@ -30,8 +30,7 @@ func clusterless(t tb, n int32) (*world, *badDriver, *process) {
 	return w, l, w.until(w.start(&testkit.Fuse{}, false), w.available(int(n)), unexpectedly(t))
 }
 
-// available reports whether n machines are available with a VM each, and nothing else
-// is there.
+// available returns whether n machines are available with a VM each, and no others exist.
 func (w *world) available(n int) func() bool {
 	return func() bool {
 		d, err := w.deployments.Get(ctx, fleetKey)
@@ -48,8 +47,8 @@ func (w *world) available(n int) func() bool {
 	}
 }
 
-// TestP54DeadVMIsNoticed: without a cluster, a machine whose VM dies at any time is Failed within three
-// minutes, and that its VM is missing is told before. Nothing else is given up.
+// TestP54DeadVMIsNoticed: without a cluster, a machine whose VM disappears is Failed within three minutes, and an
+// event before that says that the VM is missing. No other machine is marked failed.
 // Invariants: P54
 func TestP54DeadVMIsNoticed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -59,9 +58,9 @@ func TestP54DeadVMIsNoticed(t *testing.T) {
 		vm := w.provider.VMs()[rapid.IntRange(0, n-1).Draw(t, "which")]
 		w.provider.Remove(vm.ID)
 		began := w.at
-		p = w.until(p, func() bool { return w.heard("VMNotListed: machine "+namespace+"/"+vm.Name) > 0 }, unexpectedly(t))
+		p = w.until(p, func() bool { return w.countInStory("VMNotListed: machine "+namespace+"/"+vm.Name) > 0 }, unexpectedly(t))
 		if lost := w.lost; lost > 0 {
-			t.Fatalf("%d given up before it was told\n%s", lost, w.dump())
+			t.Fatalf("%d given up before it was reported\n%s", lost, w.dump())
 		}
 		p = w.until(p, func() bool { return w.lost > 0 }, unexpectedly(t))
 		if took := w.at.Sub(began); took > 3*time.Minute {
@@ -74,10 +73,9 @@ func TestP54DeadVMIsNoticed(t *testing.T) {
 	})
 }
 
-// TestP54UnhealthyVMIsReplaced: without a cluster, a machine whose VM is unhealthy is Unknown within two
-// minutes. It is available again soon after its VM is well, and Failed after the health timeout, and no
-// earlier, if its VM is not. An outage of the provider in between fails no machine. Nothing else is
-// given up.
+// TestP54UnhealthyVMIsReplaced: without a cluster, a machine whose VM is unhealthy is Unknown within two minutes.
+// It is available again soon after its VM is well; otherwise it is Failed once the health timeout is over. An
+// outage of the provider in between fails no machine, and no other machine is marked failed.
 // Invariants: P54
 func TestP54UnhealthyVMIsReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -132,7 +130,7 @@ func TestP54UnhealthyVMIsReplaced(t *testing.T) {
 	})
 }
 
-// TestListsThatCallVMsUnhealthy: a list alone changes nothing. The driver is asked once for each.
+// TestListsThatCallVMsUnhealthy: a list alone changes nothing. The driver is asked once for each unhealthy VM.
 // Invariants: P54
 func TestListsThatCallVMsUnhealthy(t *testing.T) {
 	w, l, p := clusterless(t, 3)
@@ -152,8 +150,8 @@ func TestListsThatCallVMsUnhealthy(t *testing.T) {
 	require.Equal(t, 3, w.phases()[machine.PhaseAvailable])
 }
 
-// TestP54EachManagerLooksAfterItsMachines: of a fleet that is divided among managers, each one notices the
-// death of its own machines' VMs, and no other. One that deletes no orphans leaves them alone.
+// TestP54EachManagerLooksAfterItsMachines: a fleet is divided among managers. Each notices if VMs of its own
+// machines disappear, and ignores those of others. A manager that deletes no orphans deletes no VM.
 // Invariants: P54
 func TestP54EachManagerLooksAfterItsMachines(t *testing.T) {
 	w, _, p := clusterless(t, 4)
@@ -164,21 +162,21 @@ func TestP54EachManagerLooksAfterItsMachines(t *testing.T) {
 		o.Cluster = nil
 		o.Only = func(kind manager.Kind, key object.Key) bool { return kind == manager.KindMachine && key == own }
 	}
-	stray := w.stray("blue", "web-lost")
+	orphanID := w.addOrphanVM("blue", "web-lost")
 	require.True(t, w.provider.Remove(vms[0].ID))
 	require.True(t, w.provider.Remove(vms[1].ID))
 	began := w.at
 	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.lost > 0 }, unexpected(t))
 	require.LessOrEqual(t, w.at.Sub(began), 3*time.Minute)
-	require.Equal(t, 1, w.heard("VMNotListed: machine "))
+	require.Equal(t, 1, w.countInStory("VMNotListed: machine "))
 	w.until(p, w.lasts(time.Hour), unexpected(t))
 	require.Equal(t, 1, w.lost)
-	require.True(t, w.there(stray))
+	require.True(t, w.vmExists(orphanID))
 }
 
-// TestLostVMsAreReplaced: without a cluster, machines whose VMs are gone at the
-// provider are replaced, as many at a time as the budget has it, after two listings.
-// Each costs a question after the listing and one before the verdict.
+// TestLostVMsAreReplaced: without a cluster, machines whose VMs are gone at the provider are replaced after two
+// listings, as many at a time as the budget allows. Each costs one call after the listing, and one before it is
+// marked failed.
 // Invariants: P24 P28
 func TestLostVMsAreReplaced(t *testing.T) {
 	const n = 10
@@ -190,7 +188,7 @@ func TestLostVMsAreReplaced(t *testing.T) {
 	began, asked := w.at, count(w, codes.GetMachineStatus)
 	p = w.until(p, func() bool { return w.lost > 0 }, unexpected(t))
 	require.LessOrEqual(t, w.at.Sub(began), 90*time.Minute, "all are missing at a time: an hour of listings, and the machines' next look")
-	require.Equal(t, 1, w.heard("VMLost: VM "))
+	require.Equal(t, 1, w.countInStory("VMLost: VM "))
 	most := 0
 	p = w.until(p, func() bool {
 		missing := 0
@@ -214,9 +212,8 @@ func TestLostVMsAreReplaced(t *testing.T) {
 	require.Equal(t, writes, w.writes)
 }
 
-// TestListsThatMissVMs: for anything that a list leaves out, and for any time, no machine
-// is marked failed whose VM the provider knows. It is asked for once for each listing,
-// and nothing is written.
+// TestListsThatMissVMs: whatever a list leaves out, and for however long, no machine is marked failed whose VM the
+// provider knows. The VM is asked for once after each listing, and nothing is written.
 // Invariants: P28 P41
 func TestListsThatMissVMs(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -275,10 +272,10 @@ func everyOther() func(map[string]string) (*listResponse, error) {
 	}
 }
 
-// TestStatusDecides: of a machine that no list names only NOT_FOUND follows
-// anything; and one that lists name is not asked for.
+// TestOnlyNotFoundCounts: if no list names a machine's VM, only the answer NOT_FOUND has an effect. A VM that lists
+// name is not asked for.
 // Invariants: P41
-func TestStatusDecides(t *testing.T) {
+func TestOnlyNotFoundCounts(t *testing.T) {
 	for _, code := range []codes.Code{codes.Unimplemented, codes.Unavailable, codes.PermissionDenied, codes.OutOfRange, codes.Uninitialized} {
 		t.Run(code.Contract(), func(t *testing.T) {
 			w, l, p := clusterless(t, 3)
@@ -306,8 +303,7 @@ func TestStatusDecides(t *testing.T) {
 	require.Equal(t, asked, count(w, codes.GetMachineStatus))
 }
 
-// TestNewVMsAreNotMissed: lists and answers that lag behind by ten minutes cost no
-// machine.
+// TestNewVMsAreNotMissed: no machine is replaced because lists and answers lag by ten minutes.
 // Invariants: P41
 func TestNewVMsAreNotMissed(t *testing.T) {
 	w, l, p := clusterless(t, 3)
@@ -341,10 +337,10 @@ func TestNewVMsAreNotMissed(t *testing.T) {
 	require.Zero(t, w.lost)
 }
 
-// TestMissingVMsOfOthers: machines that are paused or kept for inspection, and all of
-// a frozen fleet, are left alone; where there is a cluster the node's health decides.
+// TestMissingVMsThatAreIgnored: machines that are paused, kept for inspection, or in a frozen fleet are left alone. In a
+// cluster the node's health decides.
 // Invariants: P41
-func TestMissingVMsOfOthers(t *testing.T) {
+func TestMissingVMsThatAreIgnored(t *testing.T) {
 	for name, key := range map[string]string{"paused": machine.DefaultPolicy().Keys.Paused, "preserved": preserveKey} {
 		t.Run(name, func(t *testing.T) {
 			w, _, p := clusterless(t, 3)
@@ -381,16 +377,15 @@ func TestMissingVMsOfOthers(t *testing.T) {
 	})
 }
 
-// TestLyingListsCostNoMachine: with lists that leave out or make up what they like,
-// and VMs that are lost, only machines are marked failed whose VMs are gone, and each of
-// them is once lists are true.
+// TestLyingListsCostNoMachine: lists leave out or invent anything, and VMs are lost. Only machines whose VMs are
+// gone are marked failed, and all of them are once lists are correct.
 // Invariants: P41
 func TestLyingListsCostNoMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, l, p := clusterless(t, 4)
 		gone := map[string]bool{}
 		w.refuse = func(s driver.CallInfo) error {
-			if s.Method == codes.DeleteMachine && s.Object.Name != "" && !gone[s.Object.Name] && w.there(vmOf(w, s.Object.Name)) {
+			if s.Method == codes.DeleteMachine && s.Object.Name != "" && !gone[s.Object.Name] && w.vmExists(vmOf(w, s.Object.Name)) {
 				t.Fatalf("the VM of machine %s is deleted\n%s", s.Object.Name, w.dump())
 			}
 			return nil
@@ -437,8 +432,7 @@ func vmOf(w *world, name string) string {
 	return ""
 }
 
-// TestLostVMKilledAnywhere: whenever the process dies over a machine whose VM is
-// gone, that one is replaced and no other.
+// TestLostVMKilledAnywhere: wherever the process dies, a machine whose VM is gone is replaced, and no other.
 // Invariants: P26
 func TestLostVMKilledAnywhere(t *testing.T) {
 	replace := func(blowAt int, after bool) int {
@@ -447,7 +441,7 @@ func TestLostVMKilledAnywhere(t *testing.T) {
 		require.True(t, w.provider.Remove(w.provider.VMs()[0].ID))
 		p.fuse.Calls, p.fuse.BlowAt, p.fuse.BlowAfter = 0, blowAt, after
 		p = w.until(p, func() bool { return len(w.made) > 3 && w.available(3)() }, func() *process { return w.start(&testkit.Fuse{}, false) })
-		require.LessOrEqual(t, w.lost, 1, "none is told of that the process died over")
+		require.LessOrEqual(t, w.lost, 1, "no event may be emitted for the machine that the process died over")
 		require.Len(t, w.made, 4)
 		return p.fuse.Calls
 	}

@@ -31,9 +31,8 @@ func (w *world) tainted() (n int) {
 	return n
 }
 
-// TestMarksReachTheNodes: during a rollout the nodes of the old set carry the
-// taint, those of the new one do not, and when it is reverted none does, but
-// for one that somebody else has tainted.
+// TestMarksReachTheNodes: during a rollout the nodes of the old set have the taint, and those of the new set do
+// not. When the rollout is reverted no node has it, except one that somebody else has tainted.
 // Invariants: P23
 func TestMarksReachTheNodes(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
@@ -62,10 +61,10 @@ func TestMarksReachTheNodes(t *testing.T) {
 	require.Contains(t, node.Taints, taint, "P23: somebody else's taint")
 }
 
-// TestP17NodeOfAnotherVM: a node with the machine's name and its label is another VM's if its provider
-// ID says so: the driver declares that IDs match, or the ID is recorded for another machine. It is
-// told, and its deletion by others is not followed; when the machine goes, the node is neither drained
-// nor deleted. An ID that only may be another VM's changes nothing.
+// TestP17NodeOfAnotherVM: a node with the machine's name and label belongs to another VM if its provider ID says
+// so: the driver declares that IDs match, or another machine has recorded the ID. That is reported, and the node's
+// deletion by others has no effect. When the machine is deleted, the node is neither drained nor deleted. An ID
+// that only may be another VM's changes nothing.
 // Invariants: P17
 func TestP17NodeOfAnotherVM(t *testing.T) {
 	for name, of := range map[string]struct {
@@ -102,7 +101,7 @@ func TestP17NodeOfAnotherVM(t *testing.T) {
 			key := object.Key{Name: w.machine().Spec.NodeName}
 			w.spell(key, id)
 			w.look(r)
-			require.Equal(t, of.another, w.heard("Warning machine NodeOfAnotherVM") == 1, "%s", w.story)
+			require.Equal(t, of.another, w.countInStory("Warning machine NodeOfAnotherVM") == 1, "%s", w.story)
 			require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
 			for range 5 {
 				w.at = w.at.Add(time.Minute)
@@ -122,7 +121,7 @@ func TestP17NodeOfAnotherVM(t *testing.T) {
 	}
 }
 
-// TestP17DeletionOfAnotherVMsNode is not followed: the machine stays.
+// TestP17DeletionOfAnotherVMsNode: if such a node is deleted, the machine stays.
 func TestP17DeletionOfAnotherVMsNode(t *testing.T) {
 	w, _, r := drained(t)
 	key := object.Key{Name: w.machine().Spec.NodeName}

@@ -19,15 +19,15 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// stray adds a VM without a machine.
-func (w *world) stray(cluster, name string) string {
+// addOrphanVM adds a VM without a machine.
+func (w *world) addOrphanVM(cluster, name string) string {
 	id := w.provider.Add(drivertest.MemoryVM{Name: name, Cluster: cluster, Size: "s", Initialized: true})
 	w.strays[id] = true
 	return id
 }
 
-// there reports whether a VM is.
-func (w *world) there(id string) bool {
+// vmExists reports whether a VM exists.
+func (w *world) vmExists(id string) bool {
 	for _, vm := range w.provider.VMs() {
 		if vm.ID == id {
 			return true
@@ -36,15 +36,14 @@ func (w *world) there(id string) bool {
 	return false
 }
 
-// guarded is a world whose manager has a safety policy.
+// guardedWorld returns a world whose manager has a safety policy.
 func guardedWorld(t tb) *world {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.safety = safety.DefaultPolicy()
 	return w
 }
 
-// watch lets only one reconciler of the whole fleet work for a while, and
-// returns the first error.
+// watch runs only one reconciler of the whole fleet for a while, and returns the first error.
 func (w *world) watch(p *process, kind manager.Kind, d time.Duration) error {
 	for end := w.at.Add(d); !w.at.After(end); w.at = w.at.Add(5 * time.Second) {
 		if err := p.lookAt(manager.KindReachability); err != nil {
@@ -57,14 +56,13 @@ func (w *world) watch(p *process, kind manager.Kind, d time.Duration) error {
 	return nil
 }
 
-// TestOrphansAreCollected: of VMs that are no machine's, those of this cluster
-// are deleted at their second sighting, also one that carries the name of a
-// machine that has another; no VM of a machine is, and none of another cluster.
+// TestOrphansAreCollected: VMs of this cluster that belong to no machine are deleted when they are seen a second
+// time, even a VM with the name of a machine that has another VM. VMs of machines and of other clusters stay.
 func TestOrphansAreCollected(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
-	stray, extra, foreign := w.stray("blue", "web-lost"), w.stray("blue", keysOf(w.machines)[0].Name), w.stray("red", "web-other")
+	orphanID, extra, foreign := w.addOrphanVM("blue", "web-lost"), w.addOrphanVM("blue", keysOf(w.machines)[0].Name), w.addOrphanVM("red", "web-other")
 	lists, deletes := count(w, codes.ListMachines), count(w, codes.DeleteMachine)
 
 	w.at = w.at.Add(15 * time.Minute)
@@ -74,16 +72,16 @@ func TestOrphansAreCollected(t *testing.T) {
 	w.at = w.at.Add(29 * time.Second)
 	require.NoError(t, p.lookAt(manager.KindOrphans), "too early to look again")
 	require.Equal(t, lists+1, count(w, codes.ListMachines))
-	require.True(t, w.there(stray) && w.there(extra), "seen once")
+	require.True(t, w.vmExists(orphanID) && w.vmExists(extra), "seen once")
 
 	w.at = w.at.Add(time.Second)
 	require.NoError(t, p.lookAt(manager.KindOrphans))
 	require.Equal(t, deletes+2, count(w, codes.DeleteMachine))
-	require.False(t, w.there(stray) || w.there(extra), "seen twice")
-	require.True(t, w.there(foreign))
+	require.False(t, w.vmExists(orphanID) || w.vmExists(extra), "seen twice")
+	require.True(t, w.vmExists(foreign))
 	require.Equal(t, 4, w.provider.Count())
-	require.Equal(t, 1, w.heard("OrphanVM: VM "+stray+" was made for machine web-lost, which is gone"))
-	require.Equal(t, 1, w.heard("ExtraVM: VM "+extra))
+	require.Equal(t, 1, w.countInStory("OrphanVM: VM "+orphanID+" was made for machine web-lost, which is gone"))
+	require.Equal(t, 1, w.countInStory("ExtraVM: VM "+extra))
 
 	require.NoError(t, w.watch(p, manager.KindOrphans, 14*time.Minute))
 	require.Equal(t, lists+2, count(w, codes.ListMachines), "nothing was sighted since")
@@ -92,8 +90,8 @@ func TestOrphansAreCollected(t *testing.T) {
 	require.Equal(t, lists+2+4, count(w, codes.ListMachines), "four times an hour")
 }
 
-// TestNoOrphanHasACreateInFlight (P15): as long as a machine's record says that
-// its create may be on its way, no VM of its name is touched.
+// TestNoOrphanHasACreateInFlight: while a machine's record says that its create may be under way, no VM of its
+// name is deleted (P15).
 // Invariants: P15
 func TestNoOrphanHasACreateInFlight(t *testing.T) {
 	w := guardedWorld(t)
@@ -104,12 +102,12 @@ func TestNoOrphanHasACreateInFlight(t *testing.T) {
 		Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 	})
 	require.NoError(t, err)
-	id := w.stray("blue", "web-1")
+	id := w.addOrphanVM("blue", "web-1")
 	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
-	require.True(t, w.there(id))
+	require.True(t, w.vmExists(id))
 	require.NoError(t, w.machines.Delete(ctx, m.Key, ""))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
-	require.True(t, w.there(id), "the deletion is the machine's own")
+	require.True(t, w.vmExists(id), "the deletion is the machine's own")
 	m, err = w.machines.Get(ctx, m.Key)
 	require.NoError(t, err)
 	m = m.Clone()
@@ -117,11 +115,10 @@ func TestNoOrphanHasACreateInFlight(t *testing.T) {
 	_, err = w.machines.Update(ctx, m)
 	require.NoError(t, err)
 	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
-	require.False(t, w.there(id))
+	require.False(t, w.vmExists(id))
 }
 
-// TestOrphanIsLookedAtJustBefore: a machine that is created between the last
-// listing and the delete keeps its VM.
+// TestOrphanIsLookedAtJustBefore: a machine that is created between the last listing and the delete keeps its VM.
 // Invariants: P15
 func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 	for _, ns := range []string{namespace, "other", "without class"} {
@@ -129,7 +126,7 @@ func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 		w.safety.OrphansOfEmptyStore = true
 		f := &testkit.Fuse{}
 		p := w.start(f, false)
-		id := w.stray("blue", "web-1")
+		id := w.addOrphanVM("blue", "web-1")
 		switch ns {
 		case "without class":
 			_, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: ns, Name: "web-0"}}})
@@ -143,7 +140,7 @@ func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 		w.at = w.at.Add(30 * time.Second)
 		reads := w.effects["ReadMachines"]
 		f.Before = func(int) {
-			if w.effects["ReadMachines"] > reads { // the last live read of all has ended
+			if w.effects["ReadMachines"] > reads { // the last live list of machines has ended
 				f.Before = nil
 				_, err := w.machines.Create(ctx, &machine.Machine{
 					Meta: object.Meta{Key: object.Key{Namespace: ns, Name: "web-1"}}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
@@ -154,13 +151,13 @@ func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 		require.NoError(t, p.lookAt(manager.KindOrphans))
 		_, err := w.machines.Get(ctx, object.Key{Namespace: ns, Name: "web-1"})
 		require.NoError(t, err)
-		require.True(t, w.there(id), ns)
+		require.True(t, w.vmExists(id), ns)
 		require.Zero(t, count(w, codes.DeleteMachine))
 	}
 }
 
-// TestOrphansKilledAnywhere: killed at any call of a collection, and followed
-// by a fresh process, the stray goes, and no other VM does.
+// TestOrphansKilledAnywhere: the process is killed at any call while it deletes orphans, and a new one follows.
+// The orphan is deleted, and no other VM.
 // Invariants: P15
 func TestOrphansKilledAnywhere(t *testing.T) {
 	collect := func(f *testkit.Fuse, died func(*world) func() *process) (w *world, calls int) {
@@ -169,8 +166,8 @@ func TestOrphansKilledAnywhere(t *testing.T) {
 		w.fleet()
 		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		own := w.provider.VMs()
-		stray := w.stray("blue", "web-lost")
-		w.until(w.start(f, false), func() bool { return !w.there(stray) }, died(w))
+		orphanID := w.addOrphanVM("blue", "web-lost")
+		w.until(w.start(f, false), func() bool { return !w.vmExists(orphanID) }, died(w))
 		require.NoError(t, w.nodes.Delete(ctx, object.Key{Name: "web-lost"}, ""))
 		p := w.start(&testkit.Fuse{}, false)
 		require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
@@ -187,20 +184,20 @@ func TestOrphansKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestSeveralVMs: OUT_OF_RANGE has the VMs of a class listed at once, and those
-// that are not the recorded one collected, here all; the machine then gets one.
+// TestSeveralVMs: after OUT_OF_RANGE, the VMs of the class are listed at once. Those that no machine has recorded
+// are deleted, here all of them. Then the machine gets a new VM.
 func TestSeveralVMs(t *testing.T) {
 	w := guardedWorld(t)
 	p := w.start(&testkit.Fuse{}, false)
 	w.round(p)
 	w.at = w.at.Add(time.Minute)
-	first, second := w.stray("blue", "web-1"), w.stray("blue", "web-1")
+	first, second := w.addOrphanVM("blue", "web-1"), w.addOrphanVM("blue", "web-1")
 	_, err := w.machines.Create(ctx, &machine.Machine{
 		Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: "web-1"}}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 	})
 	require.NoError(t, err)
 	begun := w.at
-	w.until(p, func() bool { return !w.there(first) && !w.there(second) }, unexpected(t))
+	w.until(p, func() bool { return !w.vmExists(first) && !w.vmExists(second) }, unexpected(t))
 	require.LessOrEqual(t, w.at.Sub(begun), 2*time.Minute)
 	require.NoError(t, w.nodes.Delete(ctx, object.Key{Name: "web-1"}, "")) // theirs
 	w.until(p, func() bool { return w.phases()[machine.PhaseRunning] == 1 }, unexpected(t))
@@ -209,9 +206,8 @@ func TestSeveralVMs(t *testing.T) {
 	require.Equal(t, 1, w.provider.Count())
 }
 
-// TestWhatWakesTheOrphans: a machine that disappears has its class listed
-// within 10 s and 30 s after the last listing, a class seen first at once, and
-// other changes nothing.
+// TestWhatWakesTheOrphans: after a machine disappears, its class is listed within 10 s, but no earlier than 30 s
+// after a listing for another such machine. A new class is listed at once. Other changes cause no listing.
 func TestWhatWakesTheOrphans(t *testing.T) {
 	w := guardedWorld(t)
 	p := w.start(&testkit.Fuse{}, false)
@@ -261,24 +257,23 @@ func TestWhatWakesTheOrphans(t *testing.T) {
 	require.Equal(t, lists+2, count(w, codes.ListMachines), "nothing is open")
 }
 
-// TestOrphansInTrouble: a provider that refuses is asked again, a class that
-// can't be listed keeps no other waiting, and a listing that was not judged,
-// since the store failed, counts for nothing. Each is told once.
+// TestOrphansInTrouble: a provider that refuses is asked again, a class that can't be listed delays no other, and
+// a listing that was not judged, because the store failed, does not count. Each is reported once.
 func TestOrphansInTrouble(t *testing.T) {
 	w := guardedWorld(t)
 	w.safety.OrphansOfEmptyStore = true
 	p := w.start(&testkit.Fuse{}, false)
-	stray := w.stray("blue", "web-lost")
+	orphanID := w.addOrphanVM("blue", "web-lost")
 	require.NoError(t, p.lookAt(manager.KindReachability))
 	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
 	for range 4 {
 		w.provider.FailNext(codes.DeleteMachine, codes.New(codes.Unavailable, "not now"))
 	}
 	require.NoError(t, p.lookAt(manager.KindOrphans))
-	require.Equal(t, 1, w.heard("ListVMsFailed"))
+	require.Equal(t, 1, w.countInStory("ListVMsFailed"))
 
 	w.at = w.at.Add(time.Minute)
-	w.controlDown = true // since a moment ago: not frozen yet
+	w.controlDown = true // for so short a time that nothing is frozen yet
 	require.ErrorIs(t, p.lookAt(manager.KindOrphans), testkit.ErrOutage)
 	lists := count(w, codes.ListMachines)
 	require.ErrorIs(t, func() error { w.at = w.at.Add(31 * time.Second); return p.lookAt(manager.KindOrphans) }(), testkit.ErrOutage)
@@ -287,7 +282,7 @@ func TestOrphansInTrouble(t *testing.T) {
 
 	begun, last := w.at, time.Time{}
 	var waits []time.Duration
-	for w.there(stray) {
+	for w.vmExists(orphanID) {
 		w.at = w.at.Add(time.Second)
 		before := count(w, codes.DeleteMachine)
 		require.NoError(t, p.lookAt(manager.KindOrphans))
@@ -298,23 +293,23 @@ func TestOrphansInTrouble(t *testing.T) {
 	}
 	require.Len(t, waits, 5)
 	require.Greater(t, waits[4], waits[1], "ever more rarely")
-	require.Equal(t, 1, w.heard("OrphanDeleteFailed: orphan VM "+stray+" could not be deleted: UNAVAILABLE: not now"))
-	require.Equal(t, 1, w.heard("ListVMsFailed"))
+	require.Equal(t, 1, w.countInStory("OrphanDeleteFailed: orphan VM "+orphanID+" could not be deleted: UNAVAILABLE: not now"))
+	require.Equal(t, 1, w.countInStory("ListVMsFailed"))
 
 	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
 	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
-	require.Equal(t, 2, w.heard("ListVMsFailed"), "this is another time")
+	require.Equal(t, 2, w.countInStory("ListVMsFailed"), "this is another time")
 	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
-	require.Equal(t, 3, w.heard("ListVMsFailed"), "and this")
+	require.Equal(t, 3, w.countInStory("ListVMsFailed"), "and this")
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.Empty(t, machines)
 }
 
-// TestOrphansOfSeveralClasses: each class is asked with its own secret, and a
-// VM is deleted through the class that listed it.
+// TestOrphansOfSeveralClasses: each class is listed with its own secret, and a VM is deleted through the class
+// that listed it.
 func TestOrphansOfSeveralClasses(t *testing.T) {
 	w := guardedWorld(t)
 	w.safety.OrphansOfEmptyStore = true
@@ -323,28 +318,27 @@ func TestOrphansOfSeveralClasses(t *testing.T) {
 		_, err := w.classes.Create(ctx, class)
 		require.NoError(t, err)
 	}
-	strays := []string{w.stray("red", "a"), w.stray("green", "b"), w.stray("blue", "c"), w.stray("grey", "d")}
+	strays := []string{w.addOrphanVM("red", "a"), w.addOrphanVM("green", "b"), w.addOrphanVM("blue", "c"), w.addOrphanVM("grey", "d")}
 	p := w.start(&testkit.Fuse{}, false)
 	require.NoError(t, w.watch(p, manager.KindOrphans, 5*time.Minute))
-	require.False(t, w.there(strays[0]) || w.there(strays[1]) || w.there(strays[2]), fmt.Sprint(w.story))
-	require.True(t, w.there(strays[3]))
+	require.False(t, w.vmExists(strays[0]) || w.vmExists(strays[1]) || w.vmExists(strays[2]), fmt.Sprint(w.story))
+	require.True(t, w.vmExists(strays[3]))
 	require.Equal(t, 3, count(w, codes.DeleteMachine))
 }
 
-// TestWrongStore: a manager with a cluster's credentials and an empty store
-// deletes none of its VMs, and says so once; with a store that knows one
-// machine it deletes three, and a share of them in each later period.
+// TestWrongStore: a manager with a cluster's credentials and an empty store deletes none of its VMs, and says so
+// once. With a store that knows one machine it deletes three, and a share of the rest in each later period.
 // Invariants: P15
 func TestWrongStore(t *testing.T) {
 	w := guardedWorld(t)
 	p := w.start(&testkit.Fuse{}, false)
 	for i := range 100 {
-		w.stray("blue", fmt.Sprint("web-", i))
+		w.addOrphanVM("blue", fmt.Sprint("web-", i))
 	}
 	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
 	require.Equal(t, 100, w.provider.Count())
 	require.Zero(t, count(w, codes.DeleteMachine))
-	require.Equal(t, 1, w.heard("StoreIsEmpty: 100 VMs have no machine, but the store holds no machine"))
+	require.Equal(t, 1, w.countInStory("StoreIsEmpty: 100 VMs have no machine, but the store holds no machine"))
 	require.LessOrEqual(t, count(w, codes.ListMachines), 9, "looked at no more often than every 15 min")
 
 	_, err := w.machines.Create(ctx, &machine.Machine{
@@ -354,33 +348,31 @@ func TestWrongStore(t *testing.T) {
 	p = w.start(&testkit.Fuse{}, false)
 	require.NoError(t, w.watch(p, manager.KindOrphans, 14*time.Minute))
 	require.Equal(t, 97, w.provider.Count())
-	require.Equal(t, 1, w.heard("TooManyOrphans: 96 more VMs have no machine and are not deleted yet, since only 3 may be deleted in 15m0s"))
+	require.Equal(t, 1, w.countInStory("TooManyOrphans: 96 more VMs have no machine and are not deleted yet, since only 3 may be deleted in 15m0s"))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 15*time.Minute))
 	require.Equal(t, 97-9, w.provider.Count(), "of 97")
 	require.NoError(t, w.watch(p, manager.KindOrphans, 24*time.Hour))
 	require.Equal(t, 1, w.provider.Count(), "real ones go in the end")
 }
 
-// TestSetsSayThatTheStoreIsRight: without machines a set, or a deployment, is
-// enough for VMs to be collected.
+// TestSetsSayThatTheStoreIsRight: even without machines, orphans are deleted if there is a set or a deployment.
 func TestSetsSayThatTheStoreIsRight(t *testing.T) {
 	for _, make := range []func(*world){func(w *world) { w.fleet() }, func(w *world) { w.loneSet(0) }} {
 		w := guardedWorld(t)
 		make(w)
-		id := w.stray("blue", "web-lost")
+		id := w.addOrphanVM("blue", "web-lost")
 		require.NoError(t, w.watch(w.start(&testkit.Fuse{}, false), manager.KindOrphans, 5*time.Minute))
-		require.False(t, w.there(id))
+		require.False(t, w.vmExists(id))
 	}
 }
 
-// TestEmptyStoreThatCannotBeRead: whichever read of a pass fails, nothing is
-// deleted in it.
+// TestEmptyStoreThatCannotBeRead: if any read of a pass fails, the pass deletes nothing.
 func TestEmptyStoreThatCannotBeRead(t *testing.T) {
 	failures := 0
 	for down := range 30 {
 		w := guardedWorld(t)
 		w.loneSet(0)
-		id := w.stray("blue", "web-lost")
+		id := w.addOrphanVM("blue", "web-lost")
 		p := w.start(&testkit.Fuse{}, false)
 		require.NoError(t, p.lookAt(manager.KindReachability))
 		require.NoError(t, p.lookAt(manager.KindOrphans))
@@ -389,16 +381,16 @@ func TestEmptyStoreThatCannotBeRead(t *testing.T) {
 		p.fuse.Before = func(call int) { w.controlDown = call == begun+1+down }
 		if err := p.lookAt(manager.KindOrphans); err != nil {
 			require.ErrorIs(t, err, testkit.ErrOutage)
-			require.True(t, w.there(id))
+			require.True(t, w.vmExists(id))
 			failures++
 			continue
 		}
-		require.False(t, w.there(id))
+		require.False(t, w.vmExists(id))
 	}
 	require.Equal(t, 4, failures, "machines, sets, deployments, and the machine of that name")
 }
 
-// late stores a machine as a create does that comes in when its set is gone.
+// late stores a machine as a late create does, after its set is gone.
 func (w *world) late(name, kind string) *machine.Machine {
 	m := &machine.Machine{Meta: object.Meta{
 		Key: object.Key{Namespace: namespace, Name: name}, Owner: &object.Owner{Kind: kind, Name: "web-0", UID: "gone"},
@@ -409,8 +401,8 @@ func (w *world) late(name, kind string) *machine.Machine {
 	return m
 }
 
-// TestMachineOfASetThatIsGone: it goes, with its VM, within a few minutes of its
-// coming; others stay, whether they have their set, none, or another owner.
+// TestMachineOfASetThatIsGone: such a machine and its VM are deleted a few minutes after it was created. Machines
+// whose set exists, that have no owner, or that have another owner, stay.
 // Invariants: P29
 func TestMachineOfASetThatIsGone(t *testing.T) {
 	w := guardedWorld(t)
@@ -430,7 +422,7 @@ func TestMachineOfASetThatIsGone(t *testing.T) {
 	w.until(p, gone, unexpected(t))
 	require.LessOrEqual(t, w.at.Sub(begun), 18*time.Minute)
 	require.GreaterOrEqual(t, w.at.Sub(begun), 2*time.Minute)
-	require.Equal(t, 1, w.heard("SetGone: machine late belongs to set web-0, which is gone"))
+	require.Equal(t, 1, w.countInStory("SetGone: machine late belongs to set web-0, which is gone"))
 	end := w.at.Add(time.Hour)
 	w.until(p, func() bool { return w.at.After(end) }, unexpected(t))
 	for _, m := range []*machine.Machine{foreign, free} {
@@ -440,7 +432,7 @@ func TestMachineOfASetThatIsGone(t *testing.T) {
 	require.Equal(t, 5, w.provider.Count())
 }
 
-// TestSetOfADeploymentThatIsGone: it goes with its machines.
+// TestSetOfADeploymentThatIsGone: such a set is deleted with its machines.
 // Invariants: P29
 func TestSetOfADeploymentThatIsGone(t *testing.T) {
 	w := guardedWorld(t)
@@ -452,10 +444,10 @@ func TestSetOfADeploymentThatIsGone(t *testing.T) {
 	_, err := w.sets.Create(ctx, s)
 	require.NoError(t, err)
 	w.until(w.start(&testkit.Fuse{}, false), w.empty, unexpected(t))
-	require.Equal(t, 1, w.heard("DeploymentGone: set web belongs to deployment web, which is gone"))
+	require.Equal(t, 1, w.countInStory("DeploymentGone: set web belongs to deployment web, which is gone"))
 }
 
-// TestOwnersThatCannotBeRead: whichever read fails, nothing goes in that pass.
+// TestOwnersThatCannotBeRead: if any read fails, the pass deletes nothing.
 // Invariants: P29
 func TestOwnersThatCannotBeRead(t *testing.T) {
 	failures := 0
@@ -483,11 +475,10 @@ func TestOwnersThatCannotBeRead(t *testing.T) {
 	require.Equal(t, 6, failures, "machines, sets, deployments; the machine, its set; the delete")
 }
 
-// TestOwnerThatComesBetween: just before the delete both are read once more; so
-// a machine that was taken over meanwhile stays, and one whose set the caches
-// do not know goes nowhere.
+// TestOwnerThatAppearsJustBefore: child and owner are read once more just before the deletion. So a machine that was
+// taken over meanwhile stays, and so does one whose set the caches do not show.
 // Invariants: P29
-func TestOwnerThatComesBetween(t *testing.T) {
+func TestOwnerThatAppearsJustBefore(t *testing.T) {
 	w := guardedWorld(t)
 	m := w.late("late", machineset.OwnerKind)
 	p := w.start(&testkit.Fuse{}, false)
@@ -520,7 +511,7 @@ func TestOwnerThatComesBetween(t *testing.T) {
 	require.Len(t, keysOf(w.machines), 1)
 }
 
-// TestWhatWakesTheOwnerless: what is seen first and whose owner is not known.
+// TestWhatWakesTheOwnerless: only new objects whose owner is not known wake the reconciler.
 func TestWhatWakesTheOwnerless(t *testing.T) {
 	w := guardedWorld(t)
 	p := w.start(&testkit.Fuse{}, false)

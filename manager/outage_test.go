@@ -18,14 +18,14 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// lasts is a goal that is reached after a while.
+// lasts returns a goal that is reached after a while.
 func (w *world) lasts(d time.Duration) func() bool {
 	end := w.at.Add(d)
 	return func() bool { return !w.at.Before(end) }
 }
 
-// ill is a fleet of three whose nodes have all been ill for a moment, with a
-// budget that would let all be marked failed.
+// ill returns a fleet of three whose nodes have all just become unhealthy, with a budget that would let all be
+// marked failed.
 func ill(t tb) (*world, *process) {
 	w := guardedWorld(t)
 	w.safety.Replacements.Value = 3
@@ -44,7 +44,7 @@ func unexpectedly(t tb) func() *process {
 	return func() *process { t.Fatalf("nobody killed it"); return nil }
 }
 
-// heal makes all nodes well.
+// heal makes all nodes healthy.
 func (w *world) heal() {
 	w.sick = nil
 	for _, key := range keysOf(w.nodes) {
@@ -54,14 +54,14 @@ func (w *world) heal() {
 	}
 }
 
-// TestP25OutageOfTheTarget: while nodes can't be read no machine is marked failed, none
-// is created, and deletions go on; then every clock starts again.
+// TestP25OutageOfTheTarget: while nodes can't be read no machine is marked failed, none is created, and deletions
+// go on. Then every clock starts again.
 // Invariants: P25
 func TestP25OutageOfTheTarget(t *testing.T) {
 	w, p := ill(t)
 	w.targetDown = true
 	p = w.until(p, w.lasts(2*time.Minute), unexpected(t)) // it is noticed
-	require.Equal(t, 1, w.heard("Unreachable: frozen: the target cluster's API server has not answered"))
+	require.Equal(t, 1, w.countInStory("Unreachable: frozen: the target cluster's API server has not answered"))
 	first, lists := keysOf(w.machines)[0], count(w, codes.ListMachines)
 	require.NoError(t, w.machines.Delete(ctx, first, ""))
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 5 })
@@ -70,7 +70,7 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 	require.Equal(t, 3, count(w, codes.CreateMachine))
 	require.Zero(t, w.lost)
 	require.Equal(t, lists, count(w, codes.ListMachines), "nothing is collected")
-	require.Equal(t, 1, w.heard("Unreachable: "), "told once")
+	require.Equal(t, 1, w.countInStory("Unreachable: "), "reported once")
 	sets, err := w.sets.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.NotNil(t, object.FindCondition(sets[0].Status.Conditions, "Frozen"))
@@ -78,9 +78,9 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 	w.targetDown = false
 	back := w.at
 	p = w.until(p, w.lasts(30*time.Second), unexpected(t))
-	require.Equal(t, 2, w.heard("ClockRestarted: "))
+	require.Equal(t, 2, w.countInStory("ClockRestarted: "))
 	p = w.until(p, w.lasts(9*time.Minute), unexpected(t))
-	require.Equal(t, 1, w.heard("Reachable: both API servers answer"))
+	require.Equal(t, 1, w.countInStory("Reachable: both API servers answer"))
 	require.Zero(t, w.lost, "the health timeout starts again")
 	require.Len(t, keysOf(w.machines), 5)
 	p = w.until(p, func() bool { return w.lost == 2 }, unexpected(t))
@@ -88,8 +88,8 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 	w.until(p, w.settled(5), unexpected(t))
 }
 
-// TestP25OutageOfARollout: a rollout whose machine can't join while nodes can't be read gets no verdict
-// for the time of the outage, and its whole deadline after it, also from a manager that has just begun.
+// TestP25OutageOfARollout: a machine of a rollout can't join while nodes can't be read. The rollout does not fail
+// for the time of the outage, and gets its whole deadline after it, even from a manager that has just started.
 // Invariants: P25
 func TestP25OutageOfARollout(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
@@ -117,8 +117,8 @@ func TestP25OutageOfARollout(t *testing.T) {
 	}
 }
 
-// TestP25OutageOfTheControlPlane: nothing can be written meanwhile, and then
-// no machine is marked failed for what could not be seen. Short ones are overlooked.
+// TestP25OutageOfTheControlPlane: nothing can be written during the outage, and later no machine is marked failed
+// for it. Short outages are ignored.
 // Invariants: P25
 func TestP25OutageOfTheControlPlane(t *testing.T) {
 	w, p := ill(t)
@@ -126,7 +126,7 @@ func TestP25OutageOfTheControlPlane(t *testing.T) {
 	p = w.until(p, w.lasts(20*time.Second), unexpected(t))
 	w.controlDown = false
 	p = w.until(p, w.lasts(2*time.Minute), unexpected(t))
-	require.Zero(t, w.heard("Unreachable: "))
+	require.Zero(t, w.countInStory("Unreachable: "))
 
 	w.controlDown = true
 	p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
@@ -135,18 +135,17 @@ func TestP25OutageOfTheControlPlane(t *testing.T) {
 	p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
 	require.Equal(t, map[machine.Phase]int{machine.PhaseRunning: 3}, w.phases())
 	require.Zero(t, w.lost)
-	require.Equal(t, 3, w.heard("ClockRestarted: "))
-	require.Equal(t, 1, w.heard("Unreachable: frozen: the control plane's API server has not answered"))
+	require.Equal(t, 3, w.countInStory("ClockRestarted: "))
+	require.Equal(t, 1, w.countInStory("Unreachable: frozen: the control plane's API server has not answered"))
 
 	w.controlDown = true
 	p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
 	w.controlDown = false
 	w.until(p, w.lasts(5*time.Minute), unexpected(t))
-	require.Equal(t, 2, w.heard("Unreachable: "), "the next outage is told again")
+	require.Equal(t, 2, w.countInStory("Unreachable: "), "the next outage is reported again")
 }
 
-// TestP25ThawKilledAnywhere: whenever the process dies after an outage, no
-// machine is marked failed for the time of it.
+// TestP25ThawKilledAnywhere: wherever the process dies after an outage, no machine is marked failed for its time.
 // Invariants: P25
 func TestP25ThawKilledAnywhere(t *testing.T) {
 	thaw := func(blowAt int, after bool) int {
@@ -159,8 +158,8 @@ func TestP25ThawKilledAnywhere(t *testing.T) {
 		p = w.until(p, w.lasts(time.Minute), next)
 		calls := p.fuse.Calls
 		w.until(p, w.lasts(7*time.Minute), next)
-		// Killed before its first write no process is left that knew of the outage.
-		if w.heard("ClockRestarted: ") > 0 {
+		// If it is killed before its first write, no process knows of the outage.
+		if w.countInStory("ClockRestarted: ") > 0 {
 			require.Zero(t, w.lost, "call %d, after %t: %s", blowAt, after, w.dump())
 		}
 		return calls
@@ -173,9 +172,9 @@ func TestP25ThawKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestP25ThawWithOthersAbout: clocks are restarted once, from one moment, also
-// when that takes a while and others write the machines meanwhile.
-func TestP25ThawWithOthersAbout(t *testing.T) {
+// TestP25ThawWhileOthersWrite: clocks are restarted once, from one moment, even if that takes a while and others
+// write the machines meanwhile.
+func TestP25ThawWhileOthersWrite(t *testing.T) {
 	w, p := ill(t)
 	w.targetDown = true
 	for range 10 {
@@ -188,7 +187,7 @@ func TestP25ThawWithOthersAbout(t *testing.T) {
 	before, reads := p.fuse.Calls, w.effects["ReadMachines"]
 	p.fuse.Before = func(call int) {
 		w.at = w.at.Add(700 * time.Millisecond)
-		if call != before+5 { // two questions, the class, the machines: the first clock
+		if call != before+5 { // the first clock follows two checks, the class and the machines
 			return
 		}
 		m, err := w.machines.Get(ctx, keysOf(w.machines)[0])
@@ -199,7 +198,7 @@ func TestP25ThawWithOthersAbout(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, p.lookAt(manager.KindReachability))
-	require.Equal(t, 3, w.heard("ClockRestarted: "))
+	require.Equal(t, 3, w.countInStory("ClockRestarted: "))
 	require.Equal(t, before+4+3+2, p.fuse.Calls, "one was read again, and written again")
 	require.Equal(t, reads+1, w.effects["ReadMachines"], "not all of them")
 	machines, err := w.machines.List(ctx, store.Query{})
@@ -212,8 +211,8 @@ func TestP25ThawWithOthersAbout(t *testing.T) {
 	require.Equal(t, "label", machines[0].Labels["other"])
 }
 
-// TestFreshManagerAsksFirst: until both API servers have answered once nothing
-// is created by any process; what is being deleted goes.
+// TestFreshManagerAsksFirst: no process creates anything before both API servers have answered once. Deletions go
+// on.
 // Invariants: P25
 func TestFreshManagerAsksFirst(t *testing.T) {
 	w := guardedWorld(t)
@@ -246,8 +245,8 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 	w.until(p, w.settled(3), unexpected(t))
 }
 
-// TestP28SettledIsSilentWhenWatched: a manager of a settled fleet, old or new,
-// writes nothing and asks the provider for nothing but its VMs.
+// TestP28SettledIsSilentWhenWatched: a manager of a settled fleet, whether old or new, writes nothing and asks the
+// provider only for lists of VMs.
 // Invariants: P28
 func TestP28SettledIsSilentWhenWatched(t *testing.T) {
 	w := guardedWorld(t)
@@ -264,8 +263,8 @@ func TestP28SettledIsSilentWhenWatched(t *testing.T) {
 	require.Equal(t, calls, w.calls)
 }
 
-// TestForcedDeletionDuringAnOutage: a machine whose node is in no cache waits for the API server
-// of the nodes. Once its deletion is forced, it waits no longer for it: its VM is deleted.
+// TestForcedDeletionDuringAnOutage: a machine whose node is in no cache waits for the API server of the nodes.
+// Once its deletion is forced it waits no longer, and its VM is deleted.
 func TestForcedDeletionDuringAnOutage(t *testing.T) {
 	w := guardedWorld(t)
 	w.mute = func(string) bool { return true }
@@ -285,17 +284,17 @@ func TestForcedDeletionDuringAnOutage(t *testing.T) {
 	require.NoError(t, err)
 	p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
 	require.Len(t, w.provider.VMs(), 2)
-	require.Equal(t, 1, w.heard("NodeNotRead: "))
+	require.Equal(t, 1, w.countInStory("NodeNotRead: "))
 	require.Equal(t, machine.PhaseTerminating, w.get(first).Status.Phase, "its node is deleted once it can be read")
 
 	w.targetDown = false
 	w.until(p, func() bool { _, err := w.machines.Get(ctx, first); return err != nil }, unexpected(t))
 }
 
-// TestReachabilityIsAskedForWhereLeaveIs: who may read one namespace asks there,
-// and is not frozen by a refusal to tell of another. Without a namespace that of
-// a class is asked about, and without a class one that there always is.
-func TestReachabilityIsAskedForWhereLeaveIs(t *testing.T) {
+// TestReachabilityOfOneNamespace: a manager that may read only one namespace checks the API server there,
+// and is not frozen because another namespace is forbidden. Without a namespace it uses that of a class, and
+// without a class one that always exists.
+func TestReachabilityOfOneNamespace(t *testing.T) {
 	for _, c := range []struct {
 		namespace string
 		class     string
@@ -326,7 +325,7 @@ func TestReachabilityIsAskedForWhereLeaveIs(t *testing.T) {
 	}
 }
 
-// spied notes the namespaces of what is read live by its name.
+// spied records the namespaces of live reads by name.
 type spied struct {
 	store.Collection[*machine.Machine]
 	asked []string

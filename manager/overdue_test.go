@@ -27,9 +27,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// deaf is a provider some of whose calls do not look at their context, and return when released. The
-// fleet has no cluster.
-type deaf struct {
+// hangingProvider is a provider some of whose calls ignore their context, and return only when released. The fleet has no
+// cluster.
+type hangingProvider struct {
 	t        *testing.T
 	provider *drivertest.Memory
 	options  manager.Options
@@ -38,18 +38,18 @@ type deaf struct {
 
 	mu       sync.Mutex
 	release  chan struct{}
-	under    map[object.Key]int // calls about machines that are under way
-	most     int                // at a time
-	doubled  bool               // two calls about one machine were
+	under    map[object.Key]int // calls under way, by machine
+	most     int                // the most calls under way at a time
+	doubled  bool               // two calls about one machine were under way
 	events   map[string][]object.Key
 	overdue  []int
 	log      bytes.Buffer
 	machines map[string]int // creates that took effect, by name
-	longest  time.Duration  // that a caller waited for a call
+	longest  time.Duration  // the longest time that a caller waited for a call
 }
 
-func newDeaf(t *testing.T, o drivertest.MemoryOptions) *deaf {
-	d := &deaf{
+func newHangingProvider(t *testing.T, o drivertest.MemoryOptions) *hangingProvider {
+	d := &hangingProvider{
 		t: t, provider: drivertest.NewMemory(o), options: manager.InMemory(time.Now), release: make(chan struct{}),
 		under: map[object.Key]int{}, events: map[string][]object.Key{}, machines: map[string]int{},
 		hangs: func(driver.CallInfo) (bool, bool) { return false, false },
@@ -78,14 +78,14 @@ func newDeaf(t *testing.T, o drivertest.MemoryOptions) *deaf {
 }
 
 // Write implements io.Writer.
-func (d *deaf) Write(line []byte) (int, error) {
+func (d *hangingProvider) Write(line []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.log.Write(line)
 }
 
 // call is a driver.Interceptor.
-func (d *deaf) call(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
+func (d *hangingProvider) call(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
 	ctx = context.WithoutCancel(ctx)
 	d.mu.Lock()
 	before, after := d.hangs(call)
@@ -118,8 +118,8 @@ func (d *deaf) call(ctx context.Context, call driver.CallInfo, next func(context
 	return err
 }
 
-// freed lets the calls return that hang, and those that come.
-func (d *deaf) freed() {
+// freed releases the calls that hang, and lets no later call hang.
+func (d *hangingProvider) freed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hangs = func(driver.CallInfo) (bool, bool) { return false, false }
@@ -127,14 +127,14 @@ func (d *deaf) freed() {
 	d.release = make(chan struct{})
 }
 
-func (d *deaf) told(reason string) []object.Key {
+func (d *hangingProvider) reported(reason string) []object.Key {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]object.Key(nil), d.events[reason]...)
 }
 
-// class makes a class, and a deployment of it with its name.
-func (d *deaf) class(name string, replicas int32) {
+// class makes a class, and a deployment of the same name.
+func (d *hangingProvider) class(name string, replicas int32) {
 	key := object.Key{Namespace: namespace, Name: name}
 	_, err := d.options.Store.Classes.Create(ctx, d.provider.Class(key, drivertest.MemorySpec{Cluster: name, Size: "s"}))
 	require.NoError(d.t, err)
@@ -146,14 +146,14 @@ func (d *deaf) class(name string, replicas int32) {
 	require.NoError(d.t, err)
 }
 
-func (d *deaf) available(name string) int32 {
+func (d *hangingProvider) available(name string) int32 {
 	got, err := d.options.Store.Deployments.Get(ctx, object.Key{Namespace: namespace, Name: name})
 	require.NoError(d.t, err)
 	return got.Status.Available
 }
 
-// run begins a manager. The function that it returns ends it, and returns what Run does.
-func (d *deaf) run() (*manager.Manager, func() error) {
+// run starts a manager. The function that it returns ends the manager, and returns the error of Run.
+func (d *hangingProvider) run() (*manager.Manager, func() error) {
 	m, err := manager.New(d.options)
 	require.NoError(d.t, err)
 	within, cancel := context.WithCancel(d.t.Context())
@@ -165,28 +165,28 @@ func (d *deaf) run() (*manager.Manager, func() error) {
 	}
 }
 
-// within waits, of the bubble's clock, until a goal is reached.
-func (d *deaf) within(limit time.Duration, goal func() bool, what string) {
+// within waits, by the bubble's clock, until a goal is reached.
+func (d *hangingProvider) within(limit time.Duration, goal func() bool, what string) {
 	for end := time.Now().Add(limit); !goal(); {
 		require.False(d.t, time.Now().After(end), what)
 		<-time.After(time.Second)
 	}
 }
 
-// creates hang for a class.
+// creates returns a function that makes the creates of a class hang.
 func creates(class string) func(driver.CallInfo) (bool, bool) {
 	return func(c driver.CallInfo) (bool, bool) {
 		return c.Method == codes.CreateMachine && c.Class.Name == class, false
 	}
 }
 
-// TestOthersProceedWhileCallsHang: as many creates hang as there are workers. Each is told once, with its
-// machine; another deployment, also one of the same class, gets its machines.
+// TestOthersProceedWhileCallsHang: as many creates hang as there are workers. Each is reported once, with its
+// machine. Other deployments get their machines, even those of the same class.
 // Invariants: P52
 func TestOthersProceedWhileCallsHang(t *testing.T) {
 	for _, class := range []string{"web", "stuck"} {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDeaf(t, drivertest.MemoryOptions{})
+			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			stuck := map[object.Key]bool{}
 			d.hangs = func(c driver.CallInfo) (bool, bool) {
 				hangs := c.Method == codes.CreateMachine && c.Class.Name == "stuck" && (len(stuck) < 64 || stuck[c.Object])
@@ -197,7 +197,7 @@ func TestOthersProceedWhileCallsHang(t *testing.T) {
 			}
 			d.class("stuck", 64)
 			m, end := d.run()
-			d.within(time.Minute, func() bool { return len(d.told("CallOverdue")) == 64 }, "64 calls are overdue")
+			d.within(time.Minute, func() bool { return len(d.reported("CallOverdue")) == 64 }, "64 calls are overdue")
 			if class == "stuck" {
 				grown, err := d.options.Store.Deployments.Get(ctx, object.Key{Namespace: namespace, Name: "stuck"})
 				require.NoError(t, err)
@@ -209,14 +209,14 @@ func TestOthersProceedWhileCallsHang(t *testing.T) {
 				d.class(class, 3)
 			}
 			d.within(2*time.Minute, func() bool { return d.available(class) == 3 }, "another deployment waits")
-			require.Len(t, d.told("CallOverdue"), 64)
+			require.Len(t, d.reported("CallOverdue"), 64)
 			require.Contains(t, d.log.String(), "CallOverdue")
 			require.Equal(t, 64, d.overdue[63])
 			require.NoError(t, m.Health())
 
 			d.freed()
 			d.within(10*time.Minute, func() bool { return d.available("stuck") == 64+map[string]int32{"stuck": 3}[class] }, "they return")
-			require.Len(t, d.told("OverdueCallReturned"), 64)
+			require.Len(t, d.reported("OverdueCallReturned"), 64)
 			require.Zero(t, d.overdue[len(d.overdue)-1])
 			require.False(t, d.doubled, "two calls about one machine")
 			require.NoError(t, end())
@@ -224,13 +224,14 @@ func TestOthersProceedWhileCallsHang(t *testing.T) {
 	}
 }
 
-// TestRunNamesWhatItLeft: Run returns when its context has ended and the grace after it, though a call of
-// the driver, a hook or a store does not, and says which. What ends in time is waited for, and no error.
+// TestRunNamesWhatItLeft: a call of the driver, a hook or a store does not return. Run returns once its context
+// and the grace after it have ended, and says what it did not wait for. It waits for calls that end in time, which
+// is no error.
 // Invariants: P52
 func TestRunNamesWhatItLeft(t *testing.T) {
 	t.Run("driver", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDeaf(t, drivertest.MemoryOptions{})
+			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			d.options.Tuning.CallTimeout = time.Hour
 			d.hangs = creates("stuck")
 			d.class("stuck", 1)
@@ -256,7 +257,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 	})
 	t.Run("hook", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDeaf(t, drivertest.MemoryOptions{})
+			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			release := make(chan struct{})
 			d.options.Hooks.Pass = func(kind manager.Kind, _ object.Key, _ int, _ manager.Result, _ error) {
 				if kind == manager.KindDeployment {
@@ -276,7 +277,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 	})
 	t.Run("queue hook", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDeaf(t, drivertest.MemoryOptions{})
+			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			release := make(chan struct{})
 			d.options.Hooks.Queue = func(kind manager.Kind, _ int) {
 				if kind == manager.KindDeployment {
@@ -294,7 +295,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 	})
 	t.Run("watch", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDeaf(t, drivertest.MemoryOptions{})
+			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			release := make(chan struct{})
 			d.options.Store.Sets = unended{d.options.Store.Sets, release}
 			_, end := d.run()
@@ -307,7 +308,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 	})
 	t.Run("indexes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDeaf(t, drivertest.MemoryOptions{})
+			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			release := make(chan struct{})
 			d.options.Store.Sets = hungLists{d.options.Store.Sets, release}
 			_, end := d.run()
@@ -320,7 +321,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 	})
 	t.Run("first look", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDeaf(t, drivertest.MemoryOptions{})
+			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			release := make(chan struct{})
 			d.options.Store.Machines = hungReads{d.options.Store.Machines, release}
 			_, end := d.run()
@@ -333,7 +334,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 	})
 	t.Run("nothing", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDeaf(t, drivertest.MemoryOptions{})
+			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			d.options.Driver = driver.Intercept(d.provider, func(ctx context.Context, c driver.CallInfo, next func(context.Context) error) error {
 				if c.Method != codes.CreateMachine {
 					return next(ctx)
@@ -350,7 +351,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 	})
 }
 
-// hungLists is a collection whose lists do not end.
+// hungLists is a collection whose lists hang.
 type hungLists struct {
 	store.Collection[*machineset.Set]
 	release chan struct{}
@@ -361,7 +362,7 @@ func (u hungLists) List(context.Context, store.Query) ([]*machineset.Set, error)
 	return nil, nil
 }
 
-// hungReads is a collection whose live reads do not end.
+// hungReads is a collection whose live reads hang.
 type hungReads struct {
 	store.Collection[*machine.Machine]
 	release chan struct{}
@@ -384,12 +385,12 @@ func (u unended) Watch(context.Context) iter.Seq2[store.Change[*machineset.Set],
 	return func(func(store.Change[*machineset.Set], error) bool) { <-u.release }
 }
 
-// TestHungListIsTold: ListMachines of one class hangs. That is told, and orphans of other classes are
-// found and deleted; the class's own are once the call has returned.
+// TestHungListIsReported: ListMachines of one class hangs. That is reported, and orphans of other classes are found
+// and deleted. The orphans of the class are deleted once the call has returned.
 // Invariants: P52
-func TestHungListIsTold(t *testing.T) {
+func TestHungListIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeaf(t, drivertest.MemoryOptions{})
+		d := newHangingProvider(t, drivertest.MemoryOptions{})
 		d.class("stuck", 1)
 		d.class("web", 1)
 		d.hangs = func(c driver.CallInfo) (bool, bool) {
@@ -399,20 +400,20 @@ func TestHungListIsTold(t *testing.T) {
 		d.provider.Add(drivertest.MemoryVM{Name: "lost-too", Cluster: "stuck", Size: "s", Initialized: true})
 		_, end := d.run()
 		d.within(5*time.Minute, func() bool { return d.provider.Count() == 3 && d.available("web") == 1 }, "orphans of another class stay")
-		require.Equal(t, []object.Key{{Namespace: namespace, Name: "stuck"}}, d.told("CallOverdue"))
+		require.Equal(t, []object.Key{{Namespace: namespace, Name: "stuck"}}, d.reported("CallOverdue"))
 		d.freed()
 		d.within(30*time.Minute, func() bool { return d.provider.Count() == 2 }, "the class's own stay")
 		require.NoError(t, end())
 	})
 }
 
-// TestOverdueCallsOfAManagerAreBounded: more calls hang than may. No more are made than that and those
-// that were under way, it is told for the class, the process counts as stuck, and machines of another
-// class are made.
+// TestOverdueCallsOfAManagerAreBounded: more calls hang than allowed. Except for those that were under way, no
+// more calls are made for the class. That is reported, the process counts as stuck, and machines of another class
+// are made.
 // Invariants: P52
 func TestOverdueCallsOfAManagerAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeaf(t, drivertest.MemoryOptions{})
+		d := newHangingProvider(t, drivertest.MemoryOptions{})
 		d.options.Tuning.OverdueCalls, d.options.Tuning.Workers = 40, 5
 		d.hangs = creates("stuck")
 		d.class("stuck", 60)
@@ -420,7 +421,7 @@ func TestOverdueCallsOfAManagerAreBounded(t *testing.T) {
 		<-time.After(5 * time.Minute)
 		require.LessOrEqual(t, d.most, 10+5)
 		require.GreaterOrEqual(t, d.most, 10)
-		require.Equal(t, []object.Key{{Namespace: namespace, Name: "stuck"}}, d.told("TooManyOverdueCalls"))
+		require.Equal(t, []object.Key{{Namespace: namespace, Name: "stuck"}}, d.reported("TooManyOverdueCalls"))
 		require.ErrorIs(t, m.Health(), manager.ErrStuck)
 		d.class("web", 3)
 		d.within(5*time.Minute, func() bool { return d.available("web") == 3 }, "another class waits")
@@ -432,11 +433,11 @@ func TestOverdueCallsOfAManagerAreBounded(t *testing.T) {
 	})
 }
 
-// TestStuckProcess: one call that never returns makes the process unhealthy in an hour, and so does a
-// pass that a hook holds.
+// TestStuckProcess: one call that never returns makes the process unhealthy after an hour, and so does a pass that
+// a hook holds up.
 func TestStuckProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeaf(t, drivertest.MemoryOptions{})
+		d := newHangingProvider(t, drivertest.MemoryOptions{})
 		d.hangs = creates("stuck")
 		d.class("stuck", 1)
 		m, end := d.run()
@@ -451,7 +452,7 @@ func TestStuckProcess(t *testing.T) {
 		require.NoError(t, end())
 	})
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeaf(t, drivertest.MemoryOptions{})
+		d := newHangingProvider(t, drivertest.MemoryOptions{})
 		release := make(chan struct{})
 		d.options.Hooks.Pass = func(kind manager.Kind, _ object.Key, _ int, _ manager.Result, _ error) {
 			if kind == manager.KindDeployment {
@@ -470,11 +471,11 @@ func TestStuckProcess(t *testing.T) {
 	})
 }
 
-// makes is a driver that makes a VM at every create, and can't look for one: what a create answers can't
-// be had again.
+// makes is a driver that makes a VM at every create, and can't look for VMs: the answer of a create can't be had
+// again.
 type makes struct {
 	driver.Driver
-	d *deaf
+	d *hangingProvider
 }
 
 // Unwrap returns the driver that is wrapped.
@@ -491,13 +492,13 @@ func (makes) GetMachineStatus(context.Context, *driver.GetMachineStatusRequest) 
 	return nil, codes.New(codes.Unimplemented, "VMs can't be looked for")
 }
 
-// TestLateCreateIsRecorded: a create returns long after its caller has left it, with the ID of a VM that
-// nothing else can tell. Its machine records that VM, and no other one is made.
+// TestLateCreateIsRecorded: a create returns long after its caller has given it up, with the ID of a VM that no
+// other call can find. The machine records that VM, and no other is made.
 // Invariants: P52
 func TestLateCreateIsRecorded(t *testing.T) {
-	for _, after := range []bool{true, false} { // the VM is there early, or only in the end
+	for _, after := range []bool{true, false} { // the VM exists early, or only in the end
 		synctest.Test(t, func(t *testing.T) {
-			d := newDeaf(t, drivertest.MemoryOptions{})
+			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			d.options.Driver = driver.Intercept(makes{d.provider, d}, d.call)
 			d.hangs = func(c driver.CallInfo) (bool, bool) {
 				return c.Method == codes.CreateMachine && !after, c.Method == codes.CreateMachine && after
@@ -505,7 +506,7 @@ func TestLateCreateIsRecorded(t *testing.T) {
 			d.class("web", 3)
 			_, end := d.run()
 			<-time.After(10 * time.Minute)
-			require.Len(t, d.told("CallOverdue"), 3)
+			require.Len(t, d.reported("CallOverdue"), 3)
 			d.freed()
 			d.within(5*time.Minute, func() bool { return d.available("web") == 3 }, "the answer is lost")
 			<-time.After(time.Hour)
@@ -520,17 +521,17 @@ func TestLateCreateIsRecorded(t *testing.T) {
 	}
 }
 
-// TestNoVMIsCollectedBesideItsCreate: a create has made a VM and does not return. Its machine is deleted,
-// which waits for it; then a person takes the finalizer off. The VM is no orphan that may be deleted
-// until the create has returned.
+// TestNoVMIsCollectedBesideItsCreate: a create has made a VM and does not return. The deletion of its machine
+// waits for it, and then a person removes the machine's finalizer. The VM is not deleted as an orphan before the
+// create has returned.
 // Invariants: P52
 func TestNoVMIsCollectedBesideItsCreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDeaf(t, drivertest.MemoryOptions{})
+		d := newHangingProvider(t, drivertest.MemoryOptions{})
 		d.hangs = func(c driver.CallInfo) (bool, bool) { return false, c.Method == codes.CreateMachine }
 		d.class("web", 1)
 		_, end := d.run()
-		d.within(time.Minute, func() bool { return len(d.told("CallOverdue")) == 1 }, "the create hangs")
+		d.within(time.Minute, func() bool { return len(d.reported("CallOverdue")) == 1 }, "the create hangs")
 		d.resize(0)
 		<-time.After(time.Hour)
 		all, err := d.options.Store.Machines.List(ctx, store.Query{})
@@ -554,7 +555,7 @@ func TestNoVMIsCollectedBesideItsCreate(t *testing.T) {
 }
 
 // exact requires that there are n machines with a VM each, and no other VM.
-func (d *deaf) exact(n int) {
+func (d *hangingProvider) exact(n int) {
 	all, err := d.options.Store.Machines.List(ctx, store.Query{})
 	require.NoError(d.t, err)
 	require.Len(d.t, all, n)
@@ -568,10 +569,10 @@ func (d *deaf) exact(n int) {
 	}
 }
 
-// TestP52CallsThatHang: calls of any kind hang, before or after they take effect, for any time, while the
-// fleet is resized and machines are deleted, also by force, and the manager is ended and another
-// begins. No machine ever has two calls of one manager under way, none of its VMs is deleted as an orphan
-// beside a create, and in the end there is one VM a machine.
+// TestP52CallsThatHang: calls of any kind hang, before or after they take effect, for any time. Meanwhile the
+// fleet is resized, machines are deleted, also by force, and the manager is ended and another starts. One manager
+// never has two calls under way for a machine, no VM is deleted as an orphan while its create runs, and in the end
+// there is one VM per machine.
 // Invariants: P52
 func TestP52CallsThatHang(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -581,7 +582,7 @@ func TestP52CallsThatHang(t *testing.T) {
 		waits := rapid.SliceOfN(rapid.IntRange(1, 1500), len(steps), len(steps)).Draw(rt, "waits")
 		var problem error
 		synctest.Test(t, func(t *testing.T) {
-			d := newDeaf(t, drivertest.MemoryOptions{})
+			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			d.hangs = func(driver.CallInfo) (bool, bool) {
 				seed = seed*6364136223846793005 + 1442695040888963407
 				if int(seed>>33)%10 >= hang {
@@ -617,7 +618,7 @@ func TestP52CallsThatHang(t *testing.T) {
 }
 
 // step does something to the fleet.
-func (d *deaf) step(step int) {
+func (d *hangingProvider) step(step int) {
 	machines := d.options.Store.Machines
 	all, err := machines.List(ctx, store.Query{})
 	require.NoError(d.t, err)
@@ -639,8 +640,8 @@ func (d *deaf) step(step int) {
 	}
 }
 
-// letGo lets the calls return that hang at present.
-func (d *deaf) letGo() {
+// letGo releases the calls that hang at present.
+func (d *hangingProvider) letGo() {
 	d.mu.Lock()
 	close(d.release)
 	d.release = make(chan struct{})
@@ -648,7 +649,7 @@ func (d *deaf) letGo() {
 	synctest.Wait()
 }
 
-func (d *deaf) resize(n int32) {
+func (d *hangingProvider) resize(n int32) {
 	for {
 		have, err := d.options.Store.Deployments.Get(ctx, object.Key{Namespace: namespace, Name: "web"})
 		require.NoError(d.t, err)
@@ -660,7 +661,7 @@ func (d *deaf) resize(n int32) {
 	}
 }
 
-func (d *deaf) problem() error {
+func (d *hangingProvider) problem() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all, err := d.options.Store.Machines.List(ctx, store.Query{})

@@ -20,7 +20,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// set is the only set there is.
+// set returns the only set.
 func (w *world) set() *machineset.Set {
 	sets, err := w.sets.List(ctx, store.Query{})
 	require.NoError(w.t, err)
@@ -28,7 +28,7 @@ func (w *world) set() *machineset.Set {
 	return sets[0]
 }
 
-// smuggle gives a set machines that it did not ask for.
+// smuggle adds machines to a set that it did not ask for.
 func (w *world) smuggle(s *machineset.Set, n int) {
 	for range n {
 		w.smuggled++
@@ -52,8 +52,8 @@ func (p *process) pass(kind manager.Kind, key object.Key) error {
 	return p.lookAt(kind)
 }
 
-// crowded is a settled fleet of three whose set has three machines too many,
-// while another template is wanted.
+// crowded returns a settled fleet of three whose set has three machines too many, while its deployment wants
+// another template.
 func crowded(t tb) (*world, *process) {
 	w := guardedWorld(t)
 	w.fleet()
@@ -63,8 +63,8 @@ func crowded(t tb) (*world, *process) {
 	return w, p
 }
 
-// TestOvershootFreezesAndThaws: a set with too many machines freezes with its
-// deployment; nothing new comes before it has thawed, and then all does.
+// TestOvershootFreezesAndThaws: a set with too many machines freezes with its deployment. No new machine is
+// created before it has thawed; then all are.
 func TestOvershootFreezesAndThaws(t *testing.T) {
 	w, p := crowded(t)
 	clear(w.written)
@@ -75,7 +75,7 @@ func TestOvershootFreezesAndThaws(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "True", d.Labels["freeze"])
 	require.Equal(t, object.True, object.FindCondition(d.Status.Conditions, machineset.ConditionFrozen).Status)
-	require.Equal(t, 1, w.heard("deployment fleet/web: Overshoot: web is frozen: it has 6 machines, 6 or more are too many"))
+	require.Equal(t, 1, w.countInStory("deployment fleet/web: Overshoot: web is frozen: it has 6 machines, 6 or more are too many"))
 
 	w.until(p, w.settled(3), unexpected(t))
 	d, err = w.deployments.Get(ctx, fleetKey)
@@ -88,26 +88,25 @@ func TestOvershootFreezesAndThaws(t *testing.T) {
 	for _, s := range sets {
 		require.NotContains(t, s.Labels, "freeze")
 	}
-	require.Equal(t, 1, w.heard("Overshoot: "))
-	require.Equal(t, 1, w.heard("OvershootOver: "))
+	require.Equal(t, 1, w.countInStory("Overshoot: "))
+	require.Equal(t, 1, w.countInStory("OvershootOver: "))
 }
 
-// TestOvershootKilledAnywhere: the end is the same wherever between freeze and
-// thaw the process died.
+// TestOvershootKilledAnywhere: the end is the same wherever the process dies between freeze and thaw.
 func TestOvershootKilledAnywhere(t *testing.T) {
 	total := 0
 	killed := func(n int, after bool) {
 		w, p := crowded(t)
 		p.fuse.Calls, p.fuse.BlowAt, p.fuse.BlowAfter = 0, n, after
 		if err := p.pass(manager.KindDeployment, fleetKey); err == nil {
-			require.Equal(t, 1, w.heard("Overshoot: "))
+			require.Equal(t, 1, w.countInStory("Overshoot: "))
 		} else {
 			require.ErrorIs(t, err, testkit.ErrDead)
 		}
 		settled := w.settled(3)
 		w.until(p, func() bool {
-			if n == 0 && w.heard("OvershootOver: ") > 0 && total == 0 {
-				total = p.fuse.Calls // all up to the thaw, and the rest of its round
+			if n == 0 && w.countInStory("OvershootOver: ") > 0 && total == 0 {
+				total = p.fuse.Calls // all calls up to the thaw, and the rest of its round
 			}
 			return settled()
 		}, func() *process { return w.start(&testkit.Fuse{}, false) })
@@ -124,24 +123,24 @@ func TestOvershootKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestUnfreeze: the owner's annotation keeps a fleet from freezing, which is
-// told once, and goes when it is not needed any more.
+// TestUnfreeze: the owner's annotation keeps a fleet from freezing. That is reported once, and the annotation is
+// removed when it is not needed any more.
 func TestUnfreeze(t *testing.T) {
 	w, p := crowded(t)
 	unfreeze := w.safety.Keys.Unfreeze
 	w.change(func(d *deployment.Deployment) { d.Annotations = map[string]string{unfreeze: "yes"} })
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
 	w.until(p, w.settled(3), unexpected(t))
-	require.Zero(t, w.heard("Overshoot: "))
-	require.Equal(t, 1, w.heard("UnfrozenByUser: "))
-	require.Equal(t, 1, w.heard("UnfreezeDone: "))
+	require.Zero(t, w.countInStory("Overshoot: "))
+	require.Equal(t, 1, w.countInStory("UnfrozenByUser: "))
+	require.Equal(t, 1, w.countInStory("UnfreezeDone: "))
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.NotContains(t, d.Annotations, unfreeze)
 }
 
-// TestFrozenSetsFollowTheirDeployment: what a label says on a set holds back
-// its creations until its deployment says otherwise.
+// TestFrozenSetsFollowTheirDeployment: a label on a set stops its creations until its deployment removes the
+// label.
 func TestFrozenSetsFollowTheirDeployment(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
@@ -184,12 +183,12 @@ func TestLoneSetFreezes(t *testing.T) {
 	p = w.until(p, running, unexpected(t))
 	w.smuggle(w.set(), 3)
 	w.until(p, func() bool { return running() && w.set().Labels["freeze"] == "" }, unexpected(t))
-	require.Equal(t, 1, w.heard("Overshoot: "))
-	require.Equal(t, 1, w.heard("OvershootOver: "))
+	require.Equal(t, 1, w.countInStory("Overshoot: "))
+	require.Equal(t, 1, w.countInStory("OvershootOver: "))
 }
 
-// TestUnmanagedNodes: a node that no machine owns is let go once it is old
-// enough, and taken back when a machine claims it.
+// TestUnmanagedNodes: a node that no machine owns is marked once it is old enough, and the mark is removed when a
+// machine claims the node.
 func TestUnmanagedNodes(t *testing.T) {
 	w := guardedWorld(t)
 	p := w.start(&testkit.Fuse{}, false)
@@ -208,7 +207,7 @@ func TestUnmanagedNodes(t *testing.T) {
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, time.Minute))
 	require.Contains(t, node().Annotations, mark)
 	require.Equal(t, []string{"other"}, node().Finalizers)
-	require.Equal(t, 1, w.heard("unmanaged fleet: NotManaged: no machine owns node node-1, which is older than 20m0s"))
+	require.Equal(t, 1, w.countInStory("unmanaged fleet: NotManaged: no machine owns node node-1, which is older than 20m0s"))
 
 	m := &machine.Machine{Meta: object.Meta{Key: fleetKey}}
 	m.Spec.ProviderID = "x"
@@ -217,12 +216,12 @@ func TestUnmanagedNodes(t *testing.T) {
 	writes := w.written
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, time.Hour))
 	require.NotContains(t, node().Annotations, mark)
-	require.Equal(t, 1, w.heard("ManagedAgain: node node-1 has an owner, web"))
+	require.Equal(t, 1, w.countInStory("ManagedAgain: node node-1 has an owner, web"))
 	require.Equal(t, writes, w.written)
 }
 
-// TestUnmanagedNodesOfAnOutage: while nodes can't be written nothing is
-// judged, and one that is refused waits for the next pass.
+// TestUnmanagedNodesOfAnOutage: while nodes can't be written no node is judged, and a node whose write is refused
+// waits for the next pass.
 func TestUnmanagedNodesOfAnOutage(t *testing.T) {
 	w := guardedWorld(t)
 	w.at = w.at.Add(time.Hour)
@@ -233,22 +232,22 @@ func TestUnmanagedNodesOfAnOutage(t *testing.T) {
 	}
 	w.at = w.at.Add(time.Hour)
 	require.NoError(t, p.lookAt(manager.KindReachability))
-	w.targetDown = true // since a moment ago
+	w.targetDown = true // for a moment only
 	calls := p.fuse.Calls
 	require.NoError(t, p.lookAt(manager.KindUnmanaged))
-	require.Equal(t, 3, w.heard("NodeNotWritten: "))
+	require.Equal(t, 3, w.countInStory("NodeNotWritten: "))
 	require.Equal(t, calls+6, p.fuse.Calls, "three reads, and each node is written once")
 	calls = p.fuse.Calls
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 10*time.Minute))
 	require.Greater(t, p.fuse.Calls, calls)
-	require.Equal(t, 3, w.heard("NodeNotWritten: "), "frozen, and told once")
+	require.Equal(t, 3, w.countInStory("NodeNotWritten: "), "frozen, and reported once")
 	w.targetDown = false
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 20*time.Minute))
-	require.Equal(t, 3, w.heard("NotManaged: "))
+	require.Equal(t, 3, w.countInStory("NotManaged: "))
 }
 
-// TestUnmanagedNodesMayBeGone: a node that the cache still shows is written
-// once, and when it is frozen not even machines are read.
+// TestUnmanagedNodesMayBeGone: a deleted node that the cache still shows is written once. While everything is
+// frozen, not even machines are read.
 func TestUnmanagedNodesMayBeGone(t *testing.T) {
 	w := guardedWorld(t)
 	node, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "node-1"}}})
@@ -269,15 +268,15 @@ func TestUnmanagedNodesMayBeGone(t *testing.T) {
 	require.NoError(t, p.lookAt(manager.KindUnmanaged))
 }
 
-// TestRunLooksAfterTheFleet: the manager's own queue asks the API servers first,
-// and looks at the whole fleet, though nothing has changed.
+// TestRunLooksAfterTheFleet: Run checks the API servers first, and makes passes over the whole fleet although
+// nothing has changed.
 func TestRunLooksAfterTheFleet(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	o := manager.InMemory(nil)
 	o.Store.Classes, o.Store.Secrets, o.Driver, o.Policies.Safety = w.classes, w.secrets, w.provider, safety.DefaultPolicy()
 	o.Policies.Safety.OrphanGap = time.Second
 	gone := make(chan string, 9)
-	stray := w.stray("blue", "web-lost")
+	orphanID := w.addOrphanVM("blue", "web-lost")
 	began := time.Now()
 	joined := make(chan time.Time, 9)
 	o.Hooks = manager.Hooks{
@@ -312,9 +311,9 @@ func TestRunLooksAfterTheFleet(t *testing.T) {
 	case reason := <-gone:
 		require.Equal(t, "OrphanVM", reason)
 	case <-running.Done():
-		t.Fatal("the stray was not collected")
+		t.Fatal("the orphan VM was not deleted")
 	}
 	stop()
 	require.NoError(t, <-ended)
-	require.False(t, w.there(stray))
+	require.False(t, w.vmExists(orphanID))
 }

@@ -38,14 +38,14 @@ import (
 //
 //make:long-tests-without-race
 
-// guests are one pod a node, which is gone when it was evicted.
-type guests struct {
+// podPerNode puts one pod on each node. An evicted pod is gone.
+type podPerNode struct {
 	call func(func() error) error
 	gone map[string]bool // by node
 }
 
 // On implements drains.Pods.
-func (g *guests) On(_ context.Context, node string) (pods []*drain.Pod, complete bool, err error) {
+func (g *podPerNode) On(_ context.Context, node string) (pods []*drain.Pod, complete bool, err error) {
 	err = g.call(func() error {
 		if !g.gone[node] {
 			pods = []*drain.Pod{{Key: object.Key{Namespace: "apps", Name: node}, UID: node, Owner: &object.Owner{Kind: "ReplicaSet"}}}
@@ -56,31 +56,31 @@ func (g *guests) On(_ context.Context, node string) (pods []*drain.Pod, complete
 }
 
 // Evict implements drains.Pods.
-func (g *guests) Evict(_ context.Context, o drain.Order) (drain.Answer, error) {
+func (g *podPerNode) Evict(_ context.Context, o drain.Order) (drain.Answer, error) {
 	err := g.call(func() error { g.gone[o.UID] = true; return nil })
 	return drain.Answer{Result: drain.Accepted}, err
 }
 
 // Delete implements drains.Pods.
-func (g *guests) Delete(ctx context.Context, o drain.Order) (drain.Answer, error) {
+func (g *podPerNode) Delete(ctx context.Context, o drain.Order) (drain.Answer, error) {
 	return g.Evict(ctx, o)
 }
 
 // Watch implements drains.Pods.
-func (g *guests) Watch(context.Context) iter.Seq2[string, error] {
+func (g *podPerNode) Watch(context.Context) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
 
-// crowd is a world with everything that a pass can call: stores, driver, nodes, pods, the group of
-// a drain and hooks, each through the fuse.
-func crowd(t tb) *world {
+// fullWorld returns a world with everything that a pass can call: stores, driver, nodes, pods, the group of a drain
+// and hooks. Each call passes the fuse.
+func fullWorld(t tb) *world {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
 	w.shaky, w.safety = true, safety.DefaultPolicy()
 	gone := map[string]bool{}
 	w.classed = func(o *manager.Options, f *testkit.Fuse) {
 		o.Classes.Keep = true
 		drainer, err := drains.New(drains.Options{
-			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: &guests{f.Do, gone}}, Now: o.Runtime.Now, Each: o.Runtime.Each,
+			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: &podPerNode{f.Do, gone}}, Now: o.Runtime.Now, Each: o.Runtime.Each,
 			Limit: drains.Limit{Max: 1, Group: func(*machine.Node) (group string) {
 				_ = f.Do(func() error { group = "all"; return nil })
 				return group
@@ -100,13 +100,12 @@ func crowd(t tb) *world {
 	return w
 }
 
-// TestPanicAtEveryCall: the n-th call to any port of a life of a fleet, in which it is made, rolled,
-// scaled down with drains and deleted, panics or ends its goroutine, for every n, before or after it
-// takes effect. The life ends as without that, no machine more is made, it is told once, and nothing
-// stays taken (P12 to P14, P16, P26).
+// TestPanicAtEveryCall: a fleet is made, rolled, scaled down with drains and deleted. For every n, the n-th call
+// to any port panics or ends its goroutine, before or after it takes effect. The fleet ends as without the panic,
+// no additional machine is made, the panic is reported once, and no permit stays taken (P12 to P14, P16, P26).
 // Invariants: P11 P12 P13 P14 P16 P26
 func TestPanicAtEveryCall(t *testing.T) {
-	calm, total := crowd(t), &testkit.Fuse{}
+	calm, total := fullWorld(t), &testkit.Fuse{}
 	calm.life(calm.start(total, false), unexpected(t))
 	require.Empty(t, calm.panics)
 	for n := range testkit.EveryCall(total.Calls, 7) {
@@ -119,7 +118,7 @@ func TestPanicAtEveryCall(t *testing.T) {
 				end()
 			}
 		}
-		w, f := crowd(t), &testkit.Fuse{Before: strike}
+		w, f := fullWorld(t), &testkit.Fuse{Before: strike}
 		if n%2 == 0 {
 			f.Before, f.After = nil, strike
 		}
@@ -131,7 +130,8 @@ func TestPanicAtEveryCall(t *testing.T) {
 	}
 }
 
-// TestPanickingHooks: hooks that panic each time keep nothing from being done. Each is logged once an object, with its stack, and counted each time.
+// TestPanickingHooks: hooks that always panic delay nothing. The panic is logged once per object, with its stack,
+// and counted each time.
 func TestPanickingHooks(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
 	var log strings.Builder
@@ -156,16 +156,16 @@ func TestPanickingHooks(t *testing.T) {
 	require.LessOrEqual(t, len(w.panics), hits)
 	stacks := strings.Count(log.String(), "stack=")
 	require.NotZero(t, stacks)
-	require.Less(t, stacks, 2*(len(w.made)+8), "told again and again")
+	require.Less(t, stacks, 2*(len(w.made)+8), "reported again and again")
 	require.NotContains(t, log.String()+strings.Join(w.panics, "\n"), "hush")
 }
 
-// TestOthersGoOn: at each of 200 random moments (with -short 40), while two fleets are made, rolled and deleted, an
-// object whose pass is under way begins to panic at its first call, in all passes from then on. The
-// other fleet goes through all of that, and of its own fleet every other machine goes too.
+// TestPanicsHarmNoOthers: two fleets are made, rolled and deleted. At each of 200 random moments (40 with -short), the
+// object whose pass is under way begins to panic at its first call, in all later passes. The other fleet is not
+// affected, and all other machines of its own fleet are deleted, too.
 // Invariants: P11
-func TestOthersGoOn(t *testing.T) {
-	calm, total := crowd(t), &testkit.Fuse{}
+func TestPanicsHarmNoOthers(t *testing.T) {
+	calm, total := fullWorld(t), &testkit.Fuse{}
 	calm.pair(calm.start(total, false), func() visit { return visit{} })
 	random := rand.New(rand.NewPCG(15, 2))
 	kinds := map[manager.Kind]int{}
@@ -174,11 +174,11 @@ func TestOthersGoOn(t *testing.T) {
 		moments = 40
 	}
 	for range moments {
-		w, f := crowd(t), &testkit.Fuse{}
+		w, f := fullWorld(t), &testkit.Fuse{}
 		from := 1 + random.IntN(total.Calls)
 		var victim visit
 		f.Before = func(call int) {
-			if call >= from && victim == (visit{}) && w.turn.kind != manager.KindReachability { // without it all is frozen
+			if call >= from && victim == (visit{}) && w.turn.kind != manager.KindReachability { // otherwise everything would be frozen
 				victim = w.turn
 				kinds[victim.kind]++
 			}
@@ -194,11 +194,11 @@ func TestOthersGoOn(t *testing.T) {
 	require.NotZero(t, kinds[manager.KindDeployment])
 }
 
-// TestPanickingCheckFreezes: a check of the API servers that panics each time counts as one without
-// an answer: once that has lasted, no machine is made until it answers again (P25).
+// TestPanickingCheckFreezes: a check of the API servers that always panics counts as one without an answer. Once
+// that has lasted long enough, no machine is made until a check succeeds (P25).
 // Invariants: P25
 func TestPanickingCheckFreezes(t *testing.T) {
-	w, f := crowd(t), &testkit.Fuse{}
+	w, f := fullWorld(t), &testkit.Fuse{}
 	on := false
 	f.Before = func(int) {
 		if on && w.turn.kind == manager.KindReachability {
@@ -225,7 +225,8 @@ func TestPanickingCheckFreezes(t *testing.T) {
 
 var otherKey = object.Key{Namespace: namespace, Name: "db"}
 
-// pair is the life of two fleets that have nothing in common but the class; victim is what panics.
+// pair makes, rolls and deletes two fleets that share only the class; victim returns the object whose passes
+// panic.
 func (w *world) pair(p *process, victim func() visit) {
 	both := []object.Key{fleetKey, otherKey}
 	w.fleet()
@@ -263,7 +264,7 @@ func (w *world) pair(p *process, victim func() visit) {
 	}
 	w.until(p, func() bool {
 		hit := victim()
-		held := hit.kind == manager.KindSet || hit.kind == manager.KindDeployment // it lets nothing of its own go
+		held := hit.kind == manager.KindSet || hit.kind == manager.KindDeployment // it deletes none of its objects
 		for _, key := range keysOf(w.machines) {
 			if (hit != visit{manager.KindMachine, key}) && !(held && strings.HasPrefix(key.Name, hit.key.Name)) {
 				return false
@@ -283,14 +284,14 @@ func (w *world) serves(key object.Key) bool {
 	return d.Spec.Replicas == 3 && deployment.Complete(d)
 }
 
-// chance strikes at every 31st call, by a panic and by the end of the goroutine in turns.
+// chance makes every 31st call panic or end its goroutine, in turns.
 type chance struct {
 	on          atomic.Bool
 	calls, hits atomic.Int64
 
 	mu  sync.Mutex
 	log bytes.Buffer
-	in  map[string]int64 // what was told
+	in  map[string]int64 // the panics that were reported, by place
 }
 
 func (c *chance) strike() {
@@ -310,14 +311,14 @@ func (c *chance) Write(line []byte) (int, error) {
 	return c.log.Write(line)
 }
 
-// told reports whether panics were told of in all of these.
-func (c *chance) told(in []string) bool {
+// reported reports whether panics were reported for all of these places.
+func (c *chance) reported(in []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !slices.ContainsFunc(in, func(where string) bool { return c.in[where] == 0 })
 }
 
-// shaken is a collection any call to which may end without an answer.
+// shaken is a collection any call of which may panic or end its goroutine.
 type shaken[T object.Object[T]] struct {
 	store.Collection[T]
 	c *chance
@@ -366,9 +367,9 @@ func (s shaken[T]) Watch(ctx context.Context) iter.Seq2[store.Change[T], error] 
 	}
 }
 
-// TestRunOutlivesPanics: a fleet is made, deleted and made again by Run, with all that runs at the
-// same time, while every 31st call to a port or a hook panics or ends its goroutine, those of
-// wake-ups and watches among them. It settles all the same, and each panic is told of once.
+// TestRunOutlivesPanics: Run makes a fleet, deletes it and makes it again. Every 31st call to a port or a hook
+// panics or ends its goroutine, even those of wake-ups and watches. The fleet still settles, and each panic is
+// reported once.
 // Invariants: P11
 func TestRunOutlivesPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -407,7 +408,7 @@ func TestRunOutlivesPanics(t *testing.T) {
 		}
 		c.on.Store(true)
 		everywhere := []string{"pass", "driver", "hook", "wake", "watch"}
-		for lives := 0; lives < 2 || !c.told(everywhere); lives++ { // which call is struck is a matter of chance
+		for lives := 0; lives < 2 || !c.reported(everywhere); lives++ { // which calls panic is a matter of chance
 			require.Less(t, lives, 100)
 			settled(func() bool { return w.serves(fleetKey) })
 			require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
@@ -419,18 +420,18 @@ func TestRunOutlivesPanics(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 
-		var told int64
+		var reported int64
 		for _, in := range everywhere {
-			told += c.in[in]
+			reported += c.in[in]
 		}
 		t.Log(c.calls.Load(), c.in)
-		require.LessOrEqual(t, told, c.hits.Load(), "a panic was told of twice")
+		require.LessOrEqual(t, reported, c.hits.Load(), "a panic was reported twice")
 		require.Contains(t, c.log.String(), "manager_test.(*chance).strike")
 		require.NotContains(t, c.log.String(), "hush-7391")
 	})
 }
 
-// disturb puts every port of o behind a chance.
+// disturb lets every port of o make panicking calls.
 func (c *chance) disturb(o *manager.Options, nodesOf store.Collection[*machine.Node]) {
 	o.Runtime.Each, o.Policies.Safety, o.Classes.Keep = nil, safety.DefaultPolicy(), true
 	o.Store.Machines, o.Store.Sets, o.Store.Deployments = shake(c, o.Store.Machines), shake(c, o.Store.Sets), shake(c, o.Store.Deployments)
@@ -459,28 +460,28 @@ func (c *chance) disturb(o *manager.Options, nodesOf store.Collection[*machine.N
 	}
 }
 
-// cursed are pods that can't be listed once their node is cordoned: what lists them panics.
-type cursed struct {
-	guests
+// panickingPods are pods whose list panics once their node is cordoned.
+type panickingPods struct {
+	podPerNode
 	nodes store.Collection[*machine.Node]
 	on    bool
 }
 
 // On implements drains.Pods.
-func (c *cursed) On(ctx context.Context, node string) ([]*drain.Pod, bool, error) {
+func (c *panickingPods) On(ctx context.Context, node string) ([]*drain.Pod, bool, error) {
 	if n, err := c.nodes.Get(ctx, object.Key{Name: node}); err == nil && n.Unschedulable && c.on {
 		panic("again")
 	}
-	return c.guests.On(ctx, node)
+	return c.podPerNode.On(ctx, node)
 }
 
-// TestPanickingDrainsKeepTheLimit: where the drain of each node panics, no more than twice the limit
-// are begun; where none does any more, all end.
+// TestPanickingDrainsKeepTheLimit: while the drain of every node panics, no more than twice the limit are begun.
+// Once none panics, all end.
 func TestPanickingDrainsKeepTheLimit(t *testing.T) {
 	const limit = 1
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.shaky = true
-	pods := &cursed{nodes: w.nodes, guests: guests{call: func(do func() error) error { return do() }, gone: map[string]bool{}}}
+	pods := &panickingPods{nodes: w.nodes, podPerNode: podPerNode{call: func(do func() error) error { return do() }, gone: map[string]bool{}}}
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		var err error
 		o.Drainer, err = drains.New(drains.Options{

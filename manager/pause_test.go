@@ -21,7 +21,7 @@ import (
 
 const pausedKey = "millwright-go/paused"
 
-// annotate writes an annotation as a user would; empty: it is taken off.
+// annotate writes an annotation as a user would; an empty value removes it.
 func annotate[T object.Object[T]](w *world, c store.Collection[T], key object.Key, name, value string) {
 	found, err := c.Live().Get(ctx, key)
 	require.NoError(w.t, err)
@@ -37,16 +37,16 @@ func annotate[T object.Object[T]](w *world, c store.Collection[T], key object.Ke
 	require.NoError(w.t, err)
 }
 
-// get is a machine as it is stored.
+// get returns a machine as it is stored.
 func (w *world) get(key object.Key) *machine.Machine {
 	m, err := w.machines.Get(ctx, key)
 	require.NoError(w.t, err)
 	return m
 }
 
-// TestPausedMachine: even if its node is lost or a user deletes it, a
-// machine that is paused stays, with all VMs of its name; another that is ill
-// is replaced meanwhile, since the paused one takes no place in the budget.
+// TestPausedMachine: a paused machine stays, with all VMs of its name, even if its node is lost or a user deletes
+// it. Another machine that is unhealthy is replaced meanwhile, because the paused one takes no place in the
+// budget.
 func TestPausedMachine(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
@@ -54,10 +54,10 @@ func TestPausedMachine(t *testing.T) {
 	keys := keysOf(w.machines)
 	annotate(w, w.machines, keys[0], pausedKey, "true")
 	w.sick = map[string]bool{keys[0].Name: true, keys[1].Name: true}
-	twin := w.stray("blue", keys[0].Name)
+	twin := w.addOrphanVM("blue", keys[0].Name)
 	p = w.until(p, w.lasts(2*time.Hour), unexpected(t))
 	require.Equal(t, machine.PhaseRunning, w.get(keys[0]).Status.Phase, "nothing is judged")
-	require.True(t, w.there(twin), "no VM of its name is anybody's orphan")
+	require.True(t, w.vmExists(twin), "no VM of its name is anybody's orphan")
 	_, err := w.machines.Get(ctx, keys[1])
 	require.ErrorIs(t, err, store.ErrNotFound, "the other one was replaced")
 	require.Equal(t, 1, w.lost)
@@ -71,14 +71,14 @@ func TestPausedMachine(t *testing.T) {
 	deletes := count(w, codes.DeleteMachine)
 	p = w.until(p, w.lasts(3*time.Hour), unexpected(t))
 	require.Equal(t, deletes, count(w, codes.DeleteMachine))
-	require.True(t, w.there(twin))
+	require.True(t, w.vmExists(twin))
 
 	annotate(w, w.machines, keys[0], pausedKey, "")
 	p = w.until(p, func() bool { return len(keysOf(w.machines)) == 0 }, unexpected(t))
-	w.until(p, func() bool { return !w.there(twin) }, unexpected(t))
+	w.until(p, func() bool { return !w.vmExists(twin) }, unexpected(t))
 }
 
-// lookFor is why an object waits.
+// lookFor returns why an object waits.
 func lookFor(t *testing.T, p *process, kind manager.Kind, key object.Key) string {
 	for _, r := range p.Reconcilers() {
 		if r.Kind() == kind {
@@ -90,8 +90,7 @@ func lookFor(t *testing.T, p *process, kind manager.Kind, key object.Key) string
 	return ""
 }
 
-// TestPausedSet: a rollout stands while its old set is paused, and so does the
-// deletion of the deployment.
+// TestPausedSet: while its old set is paused, a rollout stands still, and so does the deletion of the deployment.
 func TestPausedSet(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
@@ -119,10 +118,9 @@ func TestPausedSet(t *testing.T) {
 	w.until(p, w.empty, unexpected(t))
 }
 
-// TestPausesStaleAndKilled: sets and machines are paused and resumed at any
-// call, by processes that die and read old caches, while a fleet is made,
-// rolled and scaled; the bounds hold, and once all are resumed the fleet comes
-// to what was wanted, with no machine made twice.
+// TestPausesStaleAndKilled: a fleet is made, rolled and scaled, while sets and machines are paused and resumed at
+// any call, by processes that die and read old caches. The bounds hold, and once all are resumed the fleet is as
+// wanted, with no machine made twice.
 // Invariants: P12 P26
 func TestPausesStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -158,7 +156,7 @@ func TestPausesStaleAndKilled(t *testing.T) {
 	})
 }
 
-// toggle pauses or resumes some set or machine.
+// toggle pauses or resumes a random set or machine.
 func (w *world) toggle(t *rapid.T) {
 	value := rapid.SampledFrom([]string{"true", "true", ""}).Draw(t, "value")
 	if keys := keysOf(w.sets); len(keys) > 0 && rapid.Bool().Draw(t, "a set") {
@@ -170,8 +168,7 @@ func (w *world) toggle(t *rapid.T) {
 	}
 }
 
-// untilResumed lets an hour pass with what is paused, and then waits for
-// the goal with nothing paused any more.
+// untilResumed lets an hour pass while some objects are paused. Then it resumes all, and waits for the goal.
 func (w *world) untilResumed(p *process, goal func() bool, died func() *process) *process {
 	hour := w.lasts(time.Hour)
 	p = w.until(p, func() bool { return goal() || hour() }, died)
@@ -190,8 +187,8 @@ func (w *world) untilResumed(p *process, goal func() bool, died func() *process)
 	}, died)
 }
 
-// TestTooOld: a fleet whose machines are all too old is replaced within its
-// bounds, each machine once, wherever the manager dies; it is no rollout.
+// TestTooOld: a fleet whose machines are all too old is replaced within its bounds, each machine once, wherever
+// the manager dies. That is not a rollout.
 // Invariants: P4
 func TestTooOld(t *testing.T) {
 	for n := 0; n < 600; n += 5 {
@@ -223,7 +220,7 @@ func TestTooOld(t *testing.T) {
 	t.Fatal("a replacement takes no end")
 }
 
-// TestPausedKeysAgree: the key of the machines' policy holds for all.
+// TestPausedKeysAgree: the annotation that pauses is that of the machines' policy, for all kinds.
 func TestPausedKeysAgree(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.safety = safety.DefaultPolicy()
@@ -234,13 +231,13 @@ func TestPausedKeysAgree(t *testing.T) {
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	key := keysOf(w.machines)[0]
-	twin := w.stray("blue", key.Name)
+	twin := w.addOrphanVM("blue", key.Name)
 	annotate(w, w.machines, key, "example.com/hands-off", "true")
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 0 })
 	p = w.until(p, w.lasts(time.Hour), unexpected(t))
 	require.Equal(t, []object.Key{key}, keysOf(w.machines))
 	require.Contains(t, lookFor(t, p, manager.KindDeployment, fleetKey), "is paused")
-	require.True(t, w.there(twin))
+	require.True(t, w.vmExists(twin))
 	require.Equal(t, pausedKey, machineset.DefaultPolicy().Keys.Paused)
 	require.Equal(t, pausedKey, w.safety.Keys.Paused, "the caller's stays as it is")
 }

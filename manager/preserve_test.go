@@ -19,7 +19,7 @@ import (
 
 const preserveKey = "node.machine.sapcloud.io/preserve"
 
-// fused is a drainer behind a process's fuse: each call of it may be the last.
+// fused is a drainer behind a process's fuse: the process may die at each call.
 type fused struct {
 	f      *testkit.Fuse
 	drains *int
@@ -39,15 +39,14 @@ func (d fused) Detach(context.Context, *machine.Machine, *machine.DetachVolumes)
 	return answer, err
 }
 
-// newPreserving is a world whose processes drain, and count that.
+// newPreserving returns a world whose processes drain, and the number of drains.
 func newPreserving(t tb) (*world, *int) {
 	w, drains := newWorld(t, drivertest.MemoryOptions{}), new(int)
 	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Drainer = fused{f, drains} }
 	return w, drains
 }
 
-// preservedFleet is a fleet of three that keeps one failed machine at a time by
-// itself.
+// preservedFleet stores a fleet of three that keeps one failed machine at a time by itself.
 func (w *world) preservedFleet() {
 	w.bounded, w.sick = true, map[string]bool{}
 	w.fleet()
@@ -56,7 +55,7 @@ func (w *world) preservedFleet() {
 	})
 }
 
-// pick is the first machine, by name, that is as wanted; nil: none is.
+// pick returns the first machine, by name, that is as wanted; nil: there is none.
 func (w *world) pick(wanted func(*machine.Machine) bool) *machine.Machine {
 	for _, key := range keysOf(w.machines) {
 		if m, err := w.machines.Get(ctx, key); err == nil && wanted(m) {
@@ -66,8 +65,8 @@ func (w *world) pick(wanted func(*machine.Machine) bool) *machine.Machine {
 	return nil
 }
 
-// cared reports whether a machine is failed and kept, its node marked and
-// drained, the fleet knows, and it was not replaced.
+// cared returns whether a machine is failed and kept, its node is marked and drained, the fleet knows, and no
+// machine replaced it.
 func (w *world) cared(name string) func() bool {
 	return func() bool {
 		m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: name})
@@ -77,13 +76,13 @@ func (w *world) cared(name string) func() bool {
 		require.NoError(w.t, err)
 		n, err := w.nodes.Get(ctx, object.Key{Name: name})
 		require.NoError(w.t, err)
-		told := object.FindCondition(n.Conditions, machine.NodePreserved)
+		reported := object.FindCondition(n.Conditions, machine.NodePreserved)
 		return m.Status.Phase == machine.PhaseFailed && m.Preserved(w.at) && m.Status.Preservation.Drained &&
-			n.Unschedulable && told != nil && told.Status == object.True && d.Status.Preserved == 1 && d.Status.Available == 2
+			n.Unschedulable && reported != nil && reported.Status == object.True && d.Status.Preserved == 1 && d.Status.Available == 2
 	}
 }
 
-// recover makes the node of a VM well again.
+// recover makes the node of a VM healthy again.
 func (w *world) recover(name string) {
 	delete(w.sick, name)
 	n, err := w.nodes.Get(ctx, object.Key{Name: name})
@@ -91,9 +90,8 @@ func (w *world) recover(name string) {
 	w.ready(n, object.True)
 }
 
-// preservedLife is a fleet's life in which machines fail and are kept: the
-// first by itself until its time is up, the second on request until it is well
-// again, the third until its user says so.
+// preservedLife makes a fleet in which machines fail and are kept: the first by itself until its time is up, the
+// second on request until it is well again, and the third until its user says so.
 func (w *world) preservedLife(p *process, died func() *process) {
 	w.preservedFleet()
 	p = w.until(p, w.settled(3), died)
@@ -137,8 +135,7 @@ func (w *world) annotateNode(name, value string) {
 	require.NoError(w.t, err)
 }
 
-// requireClean wants nothing of a preservation on a node, once the machine has
-// had the time to take it off.
+// requireClean requires that a node shows no trace of a preservation, once the machine has had time to remove it.
 func (w *world) requireClean(name string) {
 	n, err := w.nodes.Get(ctx, object.Key{Name: name})
 	require.NoError(w.t, err)
@@ -148,8 +145,7 @@ func (w *world) requireClean(name string) {
 	require.Equal(w.t, machine.PreservedMarks{}, n.Applied.Preserved)
 }
 
-// TestPreservedLife: five machines are made in all, of which two replace ones
-// that were kept.
+// TestPreservedLife: five machines are made in all, of which two replace machines that were kept.
 func TestPreservedLife(t *testing.T) {
 	w, drains := newPreserving(t)
 	w.preservedLife(w.start(&testkit.Fuse{}, false), unexpected(t))
@@ -159,8 +155,8 @@ func TestPreservedLife(t *testing.T) {
 	require.Equal(t, 2, count(w, codes.DeleteMachine))
 }
 
-// TestPreservedKilledAnywhere kills the manager at every call of that life,
-// before or after it takes effect: it ends as without the kill (P12, P23, P26).
+// TestPreservedKilledAnywhere kills the manager at every call of preservedLife, before or after the call takes
+// effect. It ends as without the kill (P12, P23, P26).
 // Invariants: P12 P26
 func TestPreservedKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
@@ -173,8 +169,8 @@ func TestPreservedKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestPreservedTakesNoSlot: machines that are kept do not hold up another that is
-// to be replaced: they are neither missing nor in replacement.
+// TestPreservedTakesNoSlot: machines that are kept do not delay the replacement of another machine: they count
+// neither as missing nor as in replacement.
 // Invariants: P24
 func TestPreservedTakesNoSlot(t *testing.T) {
 	w, _ := newPreserving(t)
@@ -194,9 +190,8 @@ func TestPreservedTakesNoSlot(t *testing.T) {
 	require.NotNil(t, w.pick(func(m *machine.Machine) bool { return m.Name == first && m.Preserved(w.at) }))
 }
 
-// TestPreservedIsTold: once, when it begins and when it ends, and an unknown
-// request.
-func TestPreservedIsTold(t *testing.T) {
+// TestPreservedIsReported: the begin and the end of a preservation are reported once, and so is an unknown request.
+func TestPreservedIsReported(t *testing.T) {
 	w, s, r := drained(t)
 	annotate := func(value string) {
 		m := w.machine().Clone()
@@ -208,18 +203,18 @@ func TestPreservedIsTold(t *testing.T) {
 		}
 	}
 	annotate("please")
-	require.Equal(t, 1, w.heard("Warning machine PreservationUnknown"), w.story)
+	require.Equal(t, 1, w.countInStory("Warning machine PreservationUnknown"), w.story)
 	annotate(machine.PreserveNow)
-	require.Equal(t, 1, w.heard("Normal machine Preserved "), w.story)
+	require.Equal(t, 1, w.countInStory("Normal machine Preserved "), w.story)
 	annotate(machine.PreserveNever)
-	require.Equal(t, 1, w.heard("Normal machine PreservationStopped "), w.story)
+	require.Equal(t, 1, w.countInStory("Normal machine PreservationStopped "), w.story)
 	require.Zero(t, s.drains, "it never failed")
 	require.Equal(t, 2, s.effects["SyncNode"]-1, "on and off again, after the first")
 	require.Equal(t, 2, s.effects["MarkNode"])
 }
 
-// TestWorkloadWakesPreserved: pods that leave matter to a failed machine that is
-// kept, until its node is drained.
+// TestWorkloadWakesPreserved: a pod that disappears wakes a failed machine that is kept, until its node is
+// drained.
 func TestWorkloadWakesPreserved(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	o := w.options()

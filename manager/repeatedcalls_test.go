@@ -21,7 +21,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// touches change what a refused call is made with, or what stands beside it.
+// touches change the inputs of a refused call, or something beside them.
 var touches = map[string]func(w *world, value string){
 	"machine label": func(w *world, value string) {
 		for _, key := range keysOf(w.machines) {
@@ -65,8 +65,8 @@ func label[T object.Object[T]](w *world, c store.Collection[T], key object.Key, 
 	require.NoError(w.t, err)
 }
 
-// refusedFor returns how often a call is made in 20 minutes in which it is refused, and what it is
-// made with is touched every 10 s.
+// refusedFor returns how often a call is made in 20 minutes in which it is always refused, while touch changes
+// something every 10 s.
 func refusedFor(t *testing.T, call codes.Call, code codes.Code, touch func(*world, string)) int {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -94,8 +94,8 @@ func refusedFor(t *testing.T, call codes.Call, code codes.Code, touch func(*worl
 	return w.calls[call]
 }
 
-// TestP55OnlyAChangeEndsAWait: a refused call waits as long as the table says, though much changes that
-// it is not made with. A new value in a secret ends the wait.
+// TestP55OnlyAChangeEndsAWait: a refused call waits as long as the table says, although other things than its
+// inputs change. A new value in a secret ends the wait.
 // Invariants: P55 P63
 func TestP55OnlyAChangeEndsAWait(t *testing.T) {
 	for call, code := range map[codes.Call]codes.Code{
@@ -130,8 +130,7 @@ type touched struct {
 	wakes time.Time                  // when the pass about it wants to be repeated
 }
 
-// newTouched returns such a world; answer is that of the provider in place of its own. Nil: it makes the
-// call.
+// newTouched returns such a world. answer replaces the answer of the provider; nil: the provider answers itself.
 func newTouched(t tb, w *world, o manager.Options, answer func(codes.Call, object.Key) error) *touched {
 	u := &touched{world: w, look: map[manager.Kind]manager.Reconciler{}, calls: map[codes.Call][]time.Time{}}
 	o.Driver = driver.Intercept(w.provider, func(ctx context.Context, c driver.CallInfo, next func(context.Context) error) error {
@@ -172,7 +171,7 @@ func (u *touched) pass(t tb) {
 	}
 }
 
-// during touches the machines for so long.
+// during touches the machines for a time.
 func (u *touched) during(t tb, d time.Duration) {
 	for end := u.at.Add(d); u.at.Before(end); u.at = u.at.Add(10 * time.Second) {
 		for _, key := range keysOf(u.machines) {
@@ -182,7 +181,7 @@ func (u *touched) during(t tb, d time.Duration) {
 	}
 }
 
-// most is how often a call was made within ten minutes.
+// most returns how often a call was made within any ten minutes, at most.
 func (u *touched) most(call codes.Call) (most int) {
 	for i, at := range u.calls[call] {
 		n, _ := slices.BinarySearchFunc(u.calls[call], at.Add(10*time.Minute), time.Time.Compare)
@@ -191,8 +190,8 @@ func (u *touched) most(call codes.Call) (most int) {
 	return most
 }
 
-// TestP63TouchesRepeatNoCall: a call whose answer a machine waits with is made again once a minute at most,
-// however often the machine is touched, and it is made again.
+// TestP63TouchesRepeatNoCall: a machine waits with the answer of a call. The call is repeated, but no more than
+// once a minute, no matter how often the machine is touched.
 // Invariants: P63
 func TestP63TouchesRepeatNoCall(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -262,8 +261,8 @@ func TestP63TouchesRepeatNoCall(t *testing.T) {
 	}
 }
 
-// TestP63NoAnswerMakesAFlood: with any answers of a provider, touches make no flood of calls about a machine
-// that is made and then deleted.
+// TestP63NoAnswerMakesAFlood: whatever a provider answers, touches cause no flood of calls about a machine that is
+// made and then deleted.
 // Invariants: P63
 func TestP63NoAnswerMakesAFlood(t *testing.T) {
 	all := slices.Collect(codes.All())
@@ -307,8 +306,8 @@ func TestP63NoAnswerMakesAFlood(t *testing.T) {
 	})
 }
 
-// touchedMachine is a machine that another program writes while the driver works on it, and the calls
-// that were made about it.
+// touchedMachine returns a machine that another program writes during each call of the driver, and counts the
+// calls.
 func touchedMachine(t *testing.T, w *world) (look func(), calls map[codes.Call]int) {
 	o := w.options()
 	calls = map[codes.Call]int{}
@@ -334,8 +333,8 @@ func touchedMachine(t *testing.T, w *world) (look func(), calls map[codes.Call]i
 	}, calls
 }
 
-// TestP63AnswersOutliveConflicts: though another program writes a machine during each call about it,
-// each answer is stored, and no call is repeated.
+// TestP63AnswersOutliveConflicts: another program writes a machine during each call about it. Each answer is
+// stored, and no call is repeated.
 // Invariants: P63
 func TestP63AnswersOutliveConflicts(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
@@ -360,7 +359,7 @@ func TestP63AnswersOutliveConflicts(t *testing.T) {
 	require.Equal(t, 1, calls[codes.DeleteMachine])
 }
 
-// TestP63RefusalsOutliveConflicts: nor is a call repeated at once that was refused.
+// TestP63RefusalsOutliveConflicts: a refused call is not repeated at once after a conflict, either.
 // Invariants: P63
 func TestP63RefusalsOutliveConflicts(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})

@@ -20,22 +20,22 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// plague is a world whose machines all fall ill at once; it remembers the most
-// that were ever in replacement.
-type plague struct {
+// illFleet is a world whose machines all become unhealthy at once. It records the most that were in replacement at a
+// time.
+type illFleet struct {
 	*world
 	worst int
 }
 
-func newPlague(t tb, policy *safety.Policy) *plague {
-	w := &plague{world: newWorld(t, drivertest.MemoryOptions{})}
+func newIllFleet(t tb, policy *safety.Policy) *illFleet {
+	w := &illFleet{world: newWorld(t, drivertest.MemoryOptions{})}
 	w.safety, w.bounded = policy, true
 	return w
 }
 
-// healed looks at the fleet: how many machines are in replacement, and whether
-// none of the first ones is left.
-func (w *plague) healed(settled func() bool) func() bool {
+// healed returns whether none of the first machines is left and the fleet has settled. It also counts the machines
+// in replacement.
+func (w *illFleet) healed(settled func() bool) func() bool {
 	return func() bool {
 		machines, err := w.machines.List(ctx, store.Query{})
 		require.NoError(w.t, err)
@@ -55,8 +55,8 @@ func (w *plague) healed(settled func() bool) func() bool {
 	}
 }
 
-// strike makes the nodes of all machines ill for good.
-func (w *plague) strike() {
+// strike makes the nodes of all machines unhealthy for good.
+func (w *illFleet) strike() {
 	w.sick = map[string]bool{}
 	for _, key := range keysOf(w.machines) {
 		w.sick[key.Name] = true
@@ -64,51 +64,51 @@ func (w *plague) strike() {
 	w.join()
 }
 
-func (w *plague) run(p *process, died func() *process) {
+func (w *illFleet) run(p *process, died func() *process) {
 	w.fleet()
 	p = w.until(p, w.settled(3), died)
 	w.strike()
 	w.until(p, w.healed(w.settled(3)), died)
 }
 
-// Without a budget all machines are marked failed together; with one, one
-// by one, or two by two.
+// TestReplacementsStayWithinTheBudget: without a budget all machines are marked failed together; with one, one by
+// one, or two by two.
 func TestReplacementsStayWithinTheBudget(t *testing.T) {
 	for want, policy := range map[int]*safety.Policy{3: nil, 1: safety.DefaultPolicy(), 2: safety.DefaultPolicy()} {
 		if policy != nil {
 			policy.Replacements = rollout.IntOrPercent{Value: int32(want)}
 		}
-		w := newPlague(t, policy)
+		w := newIllFleet(t, policy)
 		w.run(w.start(&testkit.Fuse{}, false), unexpected(t))
 		require.Equal(t, want, w.worst, w.story)
 		require.Len(t, w.made, 6)
 	}
 }
 
-// P24: killed at any call, and followed by a fresh process, no more are in
-// replacement, and all are healed in the end.
+// TestP24BudgetKilledAnywhere: the process is killed at any call, and a new one follows. No more machines are in
+// replacement than without the kill, and all are replaced in the end.
 // Invariants: P24
 func TestP24BudgetKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	policy := safety.DefaultPolicy()
 	policy.CheckPeriod, policy.OrphanPeriod = time.Hour, time.Hour // another test's subject
-	undisturbed := newPlague(t, policy)
+	undisturbed := newIllFleet(t, policy)
 	undisturbed.run(undisturbed.start(total, false), unexpected(t))
 	for _, after := range []bool{false, true} {
 		for n := range testkit.EveryCall(total.Calls, 7) {
-			w := newPlague(t, policy)
+			w := newIllFleet(t, policy)
 			w.run(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: after}, false), func() *process { return w.start(&testkit.Fuse{}, false) })
 			require.LessOrEqual(t, w.worst, 1, "call %d, after %t", n, after)
 		}
 	}
 }
 
-// A set without a deployment keeps its own budget; in a zone of which most
-// machines are Unknown, none is replaced; and a refusal is told.
+// TestBudgetOfALoneSetAndOfAZone: a set without a deployment has its own budget. In a zone in which most machines
+// are Unknown, none is replaced. A refusal is reported.
 func TestBudgetOfALoneSetAndOfAZone(t *testing.T) {
 	policy := safety.DefaultPolicy()
 	policy.ZoneRule = true
-	w := newPlague(t, policy)
+	w := newIllFleet(t, policy)
 	labels := map[string]string{"app": "web"}
 	s := &machineset.Set{Meta: object.Meta{Key: fleetKey}}
 	s.Spec = machineset.Spec{Replicas: 3, Selector: object.Selector{Labels: labels}}
@@ -138,13 +138,13 @@ func TestBudgetOfALoneSetAndOfAZone(t *testing.T) {
 	require.Len(t, w.made, 6)
 }
 
-// P24: whenever in one machine's pass another's is made, by another process,
-// one of the two is marked failed, and the other is not.
+// TestP24TwoAskAtTheSameTime: at any point of one machine's pass, another process makes the pass of another
+// machine. Only one of the two machines is marked failed.
 // Invariants: P24
 func TestP24TwoAskAtTheSameTime(t *testing.T) {
 	disturbed := true
 	for at := 1; disturbed; at++ {
-		w := newPlague(t, nil)
+		w := newIllFleet(t, nil)
 		w.fleet()
 		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		w.strike()
@@ -156,7 +156,7 @@ func TestP24TwoAskAtTheSameTime(t *testing.T) {
 		p = w.start(first, false)
 		require.NoError(t, second.lookAt(manager.KindReachability))
 		require.NoError(t, p.lookAt(manager.KindReachability))
-		for _, one := range []*process{p, second} { // begins to watch
+		for _, one := range []*process{p, second} { // both begin to watch
 			_, err := one.Reconcilers()[0].Reconcile(ctx, keys[2])
 			require.NoError(t, err)
 		}
@@ -185,8 +185,8 @@ func (w *world) phases() map[machine.Phase]int {
 	return out
 }
 
-// replaced reports whether n machines run, none of them of these names, and no
-// set has leave to differ from its size any more.
+// replaced returns whether n machines run, none of them of these names, and no set may differ from its size any
+// more.
 func (w *world) replaced(n int, gone ...object.Key) func() bool {
 	return func() bool {
 		for _, key := range gone {
@@ -203,8 +203,7 @@ func (w *world) replaced(n int, gone ...object.Key) func() bool {
 	}
 }
 
-// TestReplace: two machines of three are replaced on request by two others,
-// within the bounds, wherever the manager dies.
+// TestReplace: two machines of three are replaced on request, within the bounds, wherever the manager dies.
 func TestReplace(t *testing.T) {
 	for n := 0; n < 400; n += 3 {
 		w := newWorld(t, drivertest.MemoryOptions{})
@@ -231,8 +230,8 @@ func TestReplace(t *testing.T) {
 	t.Fatal("a replacement takes no end")
 }
 
-// TestReplaceWaitsForTheRollout: during one, and while paused, nothing is made
-// for a request; without a surge, a machine goes first.
+// TestReplaceWaitsForTheRollout: during a rollout, or while paused, no machine is made for a request. Without a
+// surge, a machine is deleted first.
 func TestReplaceWaitsForTheRollout(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
@@ -256,7 +255,7 @@ func TestReplaceWaitsForTheRollout(t *testing.T) {
 	require.Len(t, w.made, 4)
 }
 
-// TestReplaceRefuses what no set would carry out.
+// TestReplaceRefuses: a request that no set would carry out is refused.
 func TestReplaceRefuses(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()

@@ -24,8 +24,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// told counts the events of a reason.
-func (w *world) told(reason decision.Reason) (n int) {
+// reported counts the events of a reason.
+func (w *world) reported(reason decision.Reason) (n int) {
 	for _, line := range w.story {
 		if strings.Contains(line, ": "+reason.String()+": ") {
 			n++
@@ -34,8 +34,7 @@ func (w *world) told(reason decision.Reason) (n int) {
 	return n
 }
 
-// request asks for a rollback and waits for the answer, and until the fleet
-// has settled.
+// request asks for a rollback, and waits until it is answered and the fleet has settled.
 func (w *world) request(p *process, revision int64) {
 	w.change(func(d *deployment.Deployment) { d.Spec.RollbackTo = &deployment.Rollback{Revision: revision} })
 	w.until(p, func() bool {
@@ -45,31 +44,30 @@ func (w *world) request(p *process, revision int64) {
 	}, nil)
 }
 
-// TestRollbackIsTold: each request is answered by one event, also when the same
-// one comes again.
-func TestRollbackIsTold(t *testing.T) {
+// TestRollbackIsReported: one event answers each request, even if the same request comes again.
+func TestRollbackIsReported(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	w.request(p, 7)
 	w.request(p, 7)
-	require.Equal(t, 2, w.told(deployment.ReasonRollbackRevisionNotFound))
+	require.Equal(t, 2, w.reported(deployment.ReasonRollbackRevisionNotFound))
 	w.request(p, 1)
-	require.Equal(t, 1, w.told(deployment.ReasonRollbackTemplateUnchanged))
+	require.Equal(t, 1, w.reported(deployment.ReasonRollbackTemplateUnchanged))
 
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
 	w.until(p, w.settled(3), unexpected(t))
 	w.request(p, 0)
-	require.Equal(t, 1, w.told(deployment.ReasonRollbackDone))
+	require.Equal(t, 1, w.reported(deployment.ReasonRollbackDone))
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.Empty(t, d.Spec.Template.Annotations)
 	require.Equal(t, int64(3), d.Revision)
 }
 
-// TestRecreateThroughTheManager: a fleet is recreated twice; machines of two
-// sets are never there at once, and without a history the old sets go.
+// TestRecreateThroughTheManager: a fleet is recreated twice. There are never machines of two sets at a time, and
+// without a history the old sets are deleted.
 func TestRecreateThroughTheManager(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -91,22 +89,22 @@ func TestRecreateThroughTheManager(t *testing.T) {
 			return w.settled(3)()
 		}, unexpected(t))
 	}
-	for range 5 { // sets tell that they are empty, and go
+	for range 5 { // sets report that they are empty, and are deleted
 		w.at = w.at.Add(time.Minute)
 		w.round(p)
 	}
 	require.Len(t, keysOf(w.sets), 1)
 }
 
-// TestRolloutCompleteIsToldOnce for each rollout, and for nothing else: not by another process, not for
-// another size, not after a pause, not for a VM that is replaced.
-func TestRolloutCompleteIsToldOnce(t *testing.T) {
+// TestRolloutCompleteIsReportedOnce: each rollout is reported once. Another process, another size, a pause or a
+// replaced VM reports nothing.
+func TestRolloutCompleteIsReportedOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.fleet()
 		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		rollouts, replicas := 1, 3
-		require.Equal(t, rollouts, w.heard("RolloutComplete: the rollout of revision 1 is complete"))
+		require.Equal(t, rollouts, w.countInStory("RolloutComplete: the rollout of revision 1 is complete"))
 		for range rapid.IntRange(1, 6).Draw(rt, "actions") {
 			switch rapid.SampledFrom([]string{"roll", "scale", "restart", "pause", "lose"}).Draw(rt, "action") {
 			case "roll":
@@ -132,7 +130,7 @@ func TestRolloutCompleteIsToldOnce(t *testing.T) {
 				}
 			}
 			p = w.until(p, w.settled(replicas), unexpected(t))
-			require.Equal(t, rollouts, w.heard("RolloutComplete: "))
+			require.Equal(t, rollouts, w.countInStory("RolloutComplete: "))
 			if d, err := w.deployments.Get(ctx, fleetKey); err == nil {
 				require.Zero(t, d.Status.RolloutSince)
 			}
@@ -140,8 +138,8 @@ func TestRolloutCompleteIsToldOnce(t *testing.T) {
 	})
 }
 
-// TestP20ScaleDownTakesWhatWasChosen: through the manager, at the cost of two
-// writes of the deployment's spec and one of the set for size and name.
+// TestP20ScaleDownTakesWhatWasChosen: a scale-down through the manager deletes the chosen machine. It costs two
+// writes of the deployment's spec and one of the set, for size and name.
 func TestP20ScaleDownTakesWhatWasChosen(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -164,8 +162,8 @@ func TestP20ScaleDownTakesWhatWasChosen(t *testing.T) {
 	require.ErrorIs(t, p.ScaleDown(ctx, object.Key{Name: "nobody"}, nil, 0), store.ErrNotFound)
 }
 
-// TestScaleDownBeginsAnew when somebody else writes the deployment meanwhile,
-// and gives up at last.
+// TestScaleDownBeginsAnew: a scale-down begins again if somebody else writes the deployment meanwhile, and gives
+// up in the end.
 func TestScaleDownBeginsAnew(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -188,7 +186,7 @@ func TestScaleDownBeginsAnew(t *testing.T) {
 	require.ErrorIs(t, m.ScaleDown(ctx, fleetKey, nil, 0), manager.ErrNoDeployments)
 }
 
-// contested is a collection that others keep writing.
+// contested is a collection that somebody else keeps writing to.
 type contested struct {
 	store.Collection[*deployment.Deployment]
 	conflicts int
@@ -201,8 +199,8 @@ func (c *contested) Update(ctx context.Context, d *deployment.Deployment) (*depl
 	return c.Collection.Update(ctx, d)
 }
 
-// TestP20KilledAmidAScaleDown: wherever the manager dies between the command
-// and its end, the machine chosen goes, and no other.
+// TestP20KilledAmidAScaleDown: wherever the manager dies during a scale-down, the chosen machine is deleted, and
+// no other.
 // Invariants: P20
 func TestP20KilledAmidAScaleDown(t *testing.T) {
 	for n := 1; n < 200; n++ {
@@ -234,7 +232,7 @@ func TestP20KilledAmidAScaleDown(t *testing.T) {
 	t.Fatal("a scale-down takes no end")
 }
 
-// alive are the deletion candidates of a set that are still there.
+// alive returns the deletion candidates of a set that still exist.
 func alive(w *world, set *machineset.Set) (out []*machine.Machine) {
 	for _, v := range set.Instructions.DeletionCandidates {
 		if m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: v.Name}); err == nil {
@@ -244,8 +242,8 @@ func alive(w *world, set *machineset.Set) (out []*machine.Machine) {
 	return out
 }
 
-// TestP8StrictQuotaLife: through a whole life under the strict quota there are
-// never more machines than R + S, those that are being deleted among them.
+// TestP8StrictQuotaLife: under the strict quota a fleet never has more than R + S machines, including those that
+// are being deleted.
 // Invariants: P8
 func TestP8StrictQuotaLife(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
@@ -255,8 +253,8 @@ func TestP8StrictQuotaLife(t *testing.T) {
 	require.Len(t, w.made, 6)
 }
 
-// TestP8StrictQuotaHoldsForSets: the deployment's policy is enough; a machine
-// deleted by hand is not replaced before it is gone.
+// TestP8StrictQuotaHoldsForSets: the deployment's policy is enough for sets, too: a machine that is deleted by
+// hand is replaced only once it is gone.
 func TestP8StrictQuotaHoldsForSets(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.policy = deployment.DefaultPolicy()
@@ -274,7 +272,7 @@ func TestP8StrictQuotaHoldsForSets(t *testing.T) {
 	require.Len(t, w.made, 4)
 }
 
-// TestMinReadyIsIgnoredBySets: the deployment's policy is enough for that too.
+// TestMinReadyIsIgnoredBySets: the deployment's policy is enough for MinReady, too.
 func TestMinReadyIsIgnoredBySets(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.policy = deployment.DefaultPolicy()
@@ -289,7 +287,7 @@ func TestMinReadyIsIgnoredBySets(t *testing.T) {
 	require.Equal(t, 24*time.Hour, sets[0].Spec.MinReady)
 }
 
-// TestMarksWakeTheSet: what somebody does to a machine's marks, its set undoes.
+// TestMarksWakeTheSet: if somebody changes a machine's marks, its set restores them.
 func TestMarksWakeTheSet(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -308,13 +306,13 @@ func TestMarksWakeTheSet(t *testing.T) {
 	require.Equal(t, 1, woken)
 }
 
-// TestStuckFleetSaysWhy: a manager that begins with a fleet whose quota is used up tells so at once, and
-// again every ten minutes, from what is stored. It is quiet once the machines run.
+// TestStuckFleetSaysWhy: a manager that starts with a fleet whose quota is used up says so at once, and again
+// every ten minutes. It stops once the machines run.
 func TestStuckFleetSaysWhy(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
-	require.Zero(t, w.heard("HeldUp: "))
+	require.Zero(t, w.countInStory("HeldUp: "))
 	w.refuse = func(c driver.CallInfo) error {
 		if c.Method == codes.CreateMachine {
 			return codes.New(codes.ResourceExhausted, "no cores are left")
@@ -323,29 +321,29 @@ func TestStuckFleetSaysWhy(t *testing.T) {
 	}
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 5 })
 	w.until(p, w.lasts(3*time.Minute), unexpected(t))
-	before := w.heard("HeldUp: ")
+	before := w.countInStory("HeldUp: ")
 	require.Equal(t, 1, before)
 
-	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.heard("HeldUp: ") > before }, unexpected(t))
+	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.countInStory("HeldUp: ") > before }, unexpected(t))
 	began := w.at
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.Contains(t, deployment.Missing(d), "RESOURCE_EXHAUSTED")
 	require.Contains(t, deployment.Missing(d), "no cores are left")
 	p = w.until(p, w.lasts(9*time.Minute), unexpected(t))
-	require.Equal(t, before+1, w.heard("HeldUp: "))
-	p = w.until(p, func() bool { return w.heard("HeldUp: ") > before+1 }, unexpected(t))
+	require.Equal(t, before+1, w.countInStory("HeldUp: "))
+	p = w.until(p, func() bool { return w.countInStory("HeldUp: ") > before+1 }, unexpected(t))
 	require.LessOrEqual(t, w.at.Sub(began), 12*time.Minute)
 
 	w.refuse = nil
 	p = w.until(p, w.settled(5), unexpected(t))
-	told := w.heard("HeldUp: ")
+	reported := w.countInStory("HeldUp: ")
 	w.until(p, w.lasts(time.Hour), unexpected(t))
-	require.Equal(t, told, w.heard("HeldUp: "))
+	require.Equal(t, reported, w.countInStory("HeldUp: "))
 }
 
-// TestWhatIsReleasedIsAWarning: a set or a machine that somebody relabels runs on with VMs that no owner
-// counts, so an operator has to know.
+// TestWhatIsReleasedIsAWarning: a set or machine that somebody relabels keeps its VMs, which no owner counts any
+// more. An operator has to know.
 func TestWhatIsReleasedIsAWarning(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()

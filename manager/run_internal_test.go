@@ -17,8 +17,8 @@ import (
 	"github.com/millwright-go/millwright/safety/orphan"
 )
 
-// Of machines that disappear the first counts until its class was asked for, of
-// one with several VMs the last answer; a class that is gone needs no look.
+// TestHints: of hints for machines that disappeared the first counts until its class was listed, and of those for
+// a machine with several VMs the last. A class that is gone needs no listing.
 func TestHints(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1_800_000_000+int64(s), 0) }
 	small, large := object.Key{Name: "small"}, object.Key{Name: "large"}
@@ -42,8 +42,8 @@ func TestHints(t *testing.T) {
 	require.Len(t, h.open(classes), 1)
 }
 
-// TestMissingMachinesAreWoken: once for each listing that misses them twice, and none
-// that was replaced by another of its name.
+// TestMissingMachinesAreWoken: a machine is woken once for each listing in which it is missing a second time,
+// unless another machine of its name has replaced it.
 func TestMissingMachinesAreWoken(t *testing.T) {
 	var s missing
 	woken := 0
@@ -76,7 +76,7 @@ func TestMissingMachinesAreWoken(t *testing.T) {
 	require.Nil(t, s.of(m))
 }
 
-// TestEachRunWatchesAnew: between two runs no process has watched.
+// TestEachRunWatchesAnew: between two runs of Run, nothing counts as watched.
 // Invariants: P25
 func TestEachRunWatchesAnew(t *testing.T) {
 	o := InMemory(time.Now)
@@ -92,9 +92,9 @@ func TestEachRunWatchesAnew(t *testing.T) {
 	require.Equal(t, start.Add(time.Hour), m.watched.since(start.Add(time.Hour)))
 }
 
-// TestStoppedProcessWatchesAnew: a process that did not beat for longer than a grace was stopped. It watches from then
-// on, whether a machine or the next beat comes first. One that has nothing to do beats, and one without beats is never
-// taken for stopped.
+// TestStoppedProcessWatchesAnew: a process that did not beat for longer than a grace was stopped. It watches from
+// then on, whether a machine or the next beat comes first. A process without work beats, and one without beats
+// never counts as stopped.
 // Invariants: P21
 func TestStoppedProcessWatchesAnew(t *testing.T) {
 	start, grace := time.Unix(1_800_000_000, 0), time.Minute
@@ -131,13 +131,13 @@ func TestStoppedProcessWatchesAnew(t *testing.T) {
 	require.Equal(t, start, none.since(start.Add(24*time.Hour)))
 }
 
-// clock is a time that only a test moves.
+// clock is a time that only the test moves.
 type clock struct{ at atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Unix(0, c.at.Load()).UTC() }
 func (c *clock) forward(d time.Duration) { c.at.Add(int64(d)) }
 
-// Changes of machines settle for longer while many machines wait for a worker.
+// TestSettleGrowsWithTheBacklog: changes of machines settle for longer while many machines wait for a worker.
 func TestSettleGrowsWithTheBacklog(t *testing.T) {
 	c := &clock{}
 	q := engine.NewQueue(c.now)
@@ -152,7 +152,7 @@ func TestSettleGrowsWithTheBacklog(t *testing.T) {
 		for ; added < step.due; added++ {
 			key := object.Key{Name: fmt.Sprint(added)}
 			q.Add(key)
-			q.Add(key) // it waits once
+			q.Add(key) // an object waits only once
 		}
 		require.Equal(t, step.due, q.Depth())
 		got := r.settle(&Wake{From: KindMachine, To: KindSet, Settle: 10 * time.Millisecond})
@@ -169,7 +169,7 @@ func TestSettleGrowsWithTheBacklog(t *testing.T) {
 	require.Equal(t, 10*time.Millisecond, r.settle(&Wake{From: KindMachine, To: KindSet, Settle: 10 * time.Millisecond}))
 }
 
-// A change wakes whom it concerns: at once, or when it has settled.
+// TestWakesSettle: a change wakes the objects it concerns, at once or when it has settled.
 func TestWakesSettle(t *testing.T) {
 	c := &clock{}
 	q := engine.NewQueue(c.now)

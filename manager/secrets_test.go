@@ -22,7 +22,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// loose is a driver whose first creation fails with an error that says too much.
+// loose is a driver whose first creation fails with an error that reveals secrets.
 type loose struct {
 	driver.Driver
 	says    func(*machine.Secret) string
@@ -37,8 +37,8 @@ func (d *loose) CreateMachine(ctx context.Context, req *driver.CreateMachineRequ
 	return d.Driver.CreateMachine(ctx, req)
 }
 
-// overheard runs a machine whose first creation fails, and returns the message
-// that was stored for that, and all that was logged, told and stored.
+// overheard runs a machine whose first creation fails. It returns the message that was stored for that, and all
+// that was logged, reported and stored.
 func overheard(t *testing.T, w *world, says func(*machine.Secret) string) (message, all string) {
 	w.badDriver = &loose{Driver: w.provider, says: says}
 	var log bytes.Buffer
@@ -65,8 +65,8 @@ func overheard(t *testing.T, w *world, says func(*machine.Secret) string) (messa
 	return message, stored + log.String() + strings.Join(w.story, "\n")
 }
 
-// TestCredentialsStayInside: what of a class's secret a driver repeats in an error
-// is seen in no log, event, hook or object.
+// TestCredentialsStayInside: if a driver repeats a class's secret in an error, it is in no log, event, hook or
+// object.
 // Invariants: P42
 func TestCredentialsStayInside(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
@@ -85,8 +85,8 @@ func TestCredentialsStayInside(t *testing.T) {
 	}
 }
 
-// TestLongMessages: of a long message a bounded part is stored and told, marked as
-// cut, and the whole is logged once, at debug.
+// TestLongMessages: of a long message a bounded part is stored and reported, marked as cut. The whole message is
+// logged once, at debug level.
 // Invariants: P42
 func TestLongMessages(t *testing.T) {
 	long := strings.Repeat("€", 7000)
@@ -98,7 +98,7 @@ func TestLongMessages(t *testing.T) {
 	require.True(t, strings.Contains(all, logged), "the log does not have it")
 }
 
-// TestEventsAreOneLine: neither a provider's message nor a name moves a cursor.
+// TestEventsAreOneLine: neither a provider's message nor a name adds a line to an event.
 func TestEventsAreOneLine(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	class, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
@@ -109,12 +109,12 @@ func TestEventsAreOneLine(t *testing.T) {
 	require.NoError(t, err)
 	message, all := overheard(t, w, func(*machine.Secret) string { return "<html>\n\x1b[2Jgone" })
 	require.Contains(t, message, "<html> \ufffd[2Jgone")
-	require.Equal(t, 1, w.heard("SecretMissing: class small refers to secret fleet/cre\ufffddentials"))
+	require.Equal(t, 1, w.countInStory("SecretMissing: class small refers to secret fleet/cre\ufffddentials"))
 	require.NotContains(t, all, "\x1b")
 }
 
-// TestSecretNamespaces: a class gets no secret of a namespace that is not allowed;
-// its machines say so, the driver is not called, and the secret is not held.
+// TestSecretNamespaces: a class gets no secret of a namespace that is not allowed. Its machines say so, the driver
+// is not called, and the secret gets no finalizer.
 // Invariants: P42
 func TestSecretNamespaces(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -156,8 +156,8 @@ func TestSecretNamespaces(t *testing.T) {
 	}
 }
 
-// TestIncompleteClasses: a class whose owner began to write what autoscalers need is warned of once, and
-// machines are made from it. A class that says nothing of it is meant for no autoscaler.
+// TestIncompleteClasses: a class has a part of what autoscalers need. One warning says so, and machines are made
+// from it. A class that has none of it is not meant for an autoscaler.
 func TestIncompleteClasses(t *testing.T) {
 	for _, template := range []*machine.NodeShape{nil, {Architecture: "arm64"}, {Region: "r", Zone: "z"}} {
 		w := newWorld(t, drivertest.MemoryOptions{})
@@ -173,14 +173,14 @@ func TestIncompleteClasses(t *testing.T) {
 		if template != nil && template.Region != "" {
 			want = 1
 		}
-		require.Equal(t, want, w.heard("NodeTemplateIncomplete: "))
-		require.Equal(t, want, w.heard("class fleet/small: NodeTemplateIncomplete: class small: the node template has no capacity, instance type"))
+		require.Equal(t, want, w.countInStory("NodeTemplateIncomplete: "))
+		require.Equal(t, want, w.countInStory("class fleet/small: NodeTemplateIncomplete: class small: the node template has no capacity, instance type"))
 	}
 }
 
-// TestSecretOfLivingMachinesIsHeld: a secret whose namespace is not allowed any more is held
-// for as long as machines or pools of the class are there, which need it to be deleted.
-func TestSecretOfLivingMachinesIsHeld(t *testing.T) {
+// TestSecretOfMachinesIsKept: the namespace of a secret is not allowed any more. The secret stays while
+// there are machines or pools of the class, because they can't be deleted without it.
+func TestSecretOfMachinesIsKept(t *testing.T) {
 	vault := object.Key{Namespace: "vault", Name: "cloud"}
 	for _, used := range []string{"by a machine", "by a pool", "by nobody"} {
 		w := newWorld(t, drivertest.MemoryOptions{})

@@ -20,10 +20,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestOnlyWhatIsOurs divides a fleet between two managers: neither makes a pass
-// over what is the other's, what concerns the whole fleet is done by one, and
-// together they do everything.
-func TestOnlyWhatIsOurs(t *testing.T) {
+// TestManagersOfShards divides a fleet between two managers: neither makes a pass over the other's objects, one of
+// them does what concerns the whole fleet, and together they do everything.
+func TestManagersOfShards(t *testing.T) {
 	within, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	o := manager.InMemory(nil)

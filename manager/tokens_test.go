@@ -26,9 +26,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// booth makes bootstrap tokens for a world, and sees to it that VMs are made
-// with them. It outlives managers.
-type booth struct {
+// tokenMaker makes bootstrap tokens for a world, and checks that VMs are made with them.
+// It outlives managers.
+type tokenMaker struct {
 	*drivertest.Memory
 	w       *world
 	valid   map[string]permit // by the machine's UID
@@ -44,13 +44,13 @@ type permit struct {
 	until time.Time
 }
 
-// booth has the world's user data ask for tokens, and a booth for its driver.
-func (w *world) booth() *booth {
-	b := &booth{Memory: w.provider, w: w, valid: map[string]permit{}, shown: map[string]string{}}
+// tokenMaker makes the world's user data ask for tokens, and returns a tokenMaker for its driver.
+func (w *world) tokenMaker() *tokenMaker {
+	b := &tokenMaker{Memory: w.provider, w: w, valid: map[string]permit{}, shown: map[string]string{}}
 	w.badDriver = b
 	w.mute = b.refuses
 	w.userData("name=<<MACHINE_NAME>> plain=<<BOOTSTRAP_TOKEN>> quoted=%3C%3CBOOTSTRAP_TOKEN%3E%3E")
-	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Tokens = window{b, f} }
+	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Tokens = tokenPort{b, f} }
 	return b
 }
 
@@ -63,9 +63,8 @@ func (w *world) userData(text string) {
 	require.NoError(w.t, err)
 }
 
-// refuses reports whether a VM can't join: its token is not the machine's, or not
-// valid any more.
-func (b *booth) refuses(name string) bool {
+// refuses reports whether a VM can't join: its token is not its machine's, or has expired.
+func (b *tokenMaker) refuses(name string) bool {
 	b.check()
 	m, err := b.w.machines.Get(ctx, object.Key{Namespace: namespace, Name: name})
 	if err != nil || m.Status.Phase == machine.PhaseRunning || m.Deleted() {
@@ -75,8 +74,8 @@ func (b *booth) refuses(name string) bool {
 	return has.token == "" || has.token != b.shown[name] || b.w.at.After(has.until)
 }
 
-// check holds tokens to their machines: none outlives its machine or the joining.
-func (b *booth) check() {
+// check fails the test if a token outlives its machine, or the machine's joining.
+func (b *tokenMaker) check() {
 	owners := map[string]*machine.Machine{}
 	for _, key := range keysOf(b.w.machines) {
 		m, err := b.w.machines.Get(ctx, key)
@@ -90,7 +89,7 @@ func (b *booth) check() {
 	}
 }
 
-func (b *booth) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (b *tokenMaker) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	has := b.valid[req.Machine.UID]
 	want := fmt.Sprintf("name=%s plain=%s quoted=%s", req.Machine.Name, has.token, url.QueryEscape(has.token))
 	require.Equal(b.w.t, want, string(req.Secret.Data[machine.UserData]))
@@ -99,28 +98,28 @@ func (b *booth) CreateMachine(ctx context.Context, req *driver.CreateMachineRequ
 	return b.Memory.CreateMachine(ctx, req)
 }
 
-func (b *booth) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+func (b *tokenMaker) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 	if b.valid[req.Machine.UID].token != "" {
 		require.NotContains(b.w.t, string(req.Secret.Data[machine.UserData]), "TOKEN")
 	}
 	return b.Memory.InitializeMachine(ctx, req)
 }
 
-// window is the booth as one process sees it.
-type window struct {
-	b    *booth
+// tokenPort is the tokenMaker as one process sees it.
+type tokenPort struct {
+	b    *tokenMaker
 	fuse *testkit.Fuse
 }
 
-func (t window) Ensure(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
+func (t tokenPort) Ensure(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
 	return t.ensure(of, until, true)
 }
 
-func (t window) Renew(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
+func (t tokenPort) Renew(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
 	return t.ensure(of, until, false)
 }
 
-func (t window) ensure(of manager.TokenOwner, until time.Time, makes bool) (token manager.Token, err error) {
+func (t tokenPort) ensure(of manager.TokenOwner, until time.Time, makes bool) (token manager.Token, err error) {
 	died := t.fuse.Do(func() error {
 		if t.b.fail != nil {
 			if err = t.b.fail("ensure"); err != nil {
@@ -149,7 +148,7 @@ func (t window) ensure(of manager.TokenOwner, until time.Time, makes bool) (toke
 	return token, err
 }
 
-func (t window) Delete(_ context.Context, of manager.TokenOwner) (err error) {
+func (t tokenPort) Delete(_ context.Context, of manager.TokenOwner) (err error) {
 	died := t.fuse.Do(func() error {
 		if t.b.fail != nil {
 			if err = t.b.fail("delete"); err != nil {
@@ -166,13 +165,12 @@ func (t window) Delete(_ context.Context, of manager.TokenOwner) (err error) {
 	return err
 }
 
-// TestTokensLife: a life of six machines costs a call to make sure of a token
-// when each is made, one to delete it when it has joined, and one when the
-// machine goes; settled machines cost none.
+// TestTokensLife: when a machine is made, one call makes sure of its token; one deletes it when the machine has
+// joined, and one when the machine is deleted. Settled machines cost no call.
 // Invariants: P28
 func TestTokensLife(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	b := w.booth()
+	b := w.tokenMaker()
 	w.bounded = true
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
@@ -191,7 +189,7 @@ func TestTokensLife(t *testing.T) {
 	require.Empty(t, b.valid)
 }
 
-// counted is a store of secrets that counts what is read.
+// counted is a store of secrets that counts its reads.
 type counted struct {
 	store.Collection[*machine.Secret]
 	reads *int
@@ -202,14 +200,14 @@ func (c counted) Get(ctx context.Context, key object.Key) (*machine.Secret, erro
 	return c.Collection.Get(ctx, key)
 }
 
-// TestTokensOfTheSettled: a pass over a machine that runs reads its secret once,
-// for its version, and does not look at the user data.
-func TestTokensOfTheSettled(t *testing.T) {
+// TestTokensOfSettledMachines: a pass over a running machine reads its secret once, for its version, and does not look
+// at the user data.
+func TestTokensOfSettledMachines(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	b := w.booth()
+	b := w.tokenMaker()
 	reads := 0
 	w.classed = func(o *manager.Options, f *testkit.Fuse) {
-		o.Tokens, o.Store.Secrets = window{b, f}, counted{o.Store.Secrets, &reads}
+		o.Tokens, o.Store.Secrets = tokenPort{b, f}, counted{o.Store.Secrets, &reads}
 	}
 	w.lone()
 	p := w.start(&testkit.Fuse{}, false)
@@ -219,14 +217,13 @@ func TestTokensOfTheSettled(t *testing.T) {
 	require.Equal(t, 1, reads)
 }
 
-// TestTokensKilledAnywhere is TestKilledAnywhere with tokens: the booth fails on
-// the spot where a VM is made without its machine's token, and where a token
-// outlives its machine or the joining.
+// TestTokensKilledAnywhere is TestKilledAnywhere with tokens. The tokenMaker fails at once if a VM is made without its
+// machine's token, or a token outlives its machine or the joining.
 // Invariants: P26
 func TestTokensKilledAnywhere(t *testing.T) {
-	begin := func() (*world, *booth) {
+	begin := func() (*world, *tokenMaker) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
-		b := w.booth()
+		b := w.tokenMaker()
 		w.fleet()
 		w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 1 })
 		return w, b
@@ -254,7 +251,7 @@ func TestTokensKilledAnywhere(t *testing.T) {
 func TestTokensStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "needs initialization")})
-		b := w.booth()
+		b := w.tokenMaker()
 		failures := 3
 		b.fail = func(effect string) error {
 			if effect == "ensure" && failures > 0 && rapid.Bool().Draw(t, "token fault") {
@@ -295,8 +292,8 @@ func (w *world) stored() *machine.Machine {
 	return m
 }
 
-// TestTokensWithoutPort: user data that asks for a token is an error where
-// nothing makes any, in either spelling, and wherever it stands; no VM is made.
+// TestTokensWithoutPort: without a maker of tokens, it is an error if user data ask for a token, in either
+// spelling and at any place. No VM is made.
 func TestTokensWithoutPort(t *testing.T) {
 	for _, placeholder := range []string{"<<BOOTSTRAP_TOKEN>>", "%3C%3CBOOTSTRAP_TOKEN%3E%3E"} {
 		w := newWorld(t, drivertest.MemoryOptions{})
@@ -312,11 +309,10 @@ func TestTokensWithoutPort(t *testing.T) {
 	}
 }
 
-// TestTokensOfTheCredentials: the user data that counts is that of the
-// credentials, where both secrets have one.
+// TestTokensOfTheCredentials: if both secrets have user data, those of the credentials count.
 func TestTokensOfTheCredentials(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	b := w.booth()
+	b := w.tokenMaker()
 	cloud := w.provider.Secret(object.Key{Namespace: namespace, Name: "cloud"})
 	_, err := w.secrets.Create(ctx, cloud)
 	require.NoError(t, err)
@@ -333,11 +329,11 @@ func TestTokensOfTheCredentials(t *testing.T) {
 	require.Zero(t, b.ensured+b.deleted, "the credentials' user data asks for no token")
 }
 
-// TestTokensAskedForMeanwhile: user data that begins to ask for a token between
-// a pass's first look and its create begins the pass again.
+// TestTokensAskedForMeanwhile: if user data begin to ask for a token between a pass's first look and its create,
+// the pass begins again.
 func TestTokensAskedForMeanwhile(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	b := w.booth()
+	b := w.tokenMaker()
 	text := "name=<<MACHINE_NAME>> plain=<<BOOTSTRAP_TOKEN>> quoted=%3C%3CBOOTSTRAP_TOKEN%3E%3E"
 	w.userData("none")
 	w.lone()
@@ -355,12 +351,11 @@ func TestTokensAskedForMeanwhile(t *testing.T) {
 	require.Empty(t, b.valid)
 }
 
-// TestTokensThatCannotBeMade: the port's code decides when it is tried again, its
-// message is what the owner reads, and no VM is made meanwhile. An empty token is
-// none.
+// TestTokensThatCannotBeMade: the code of the port decides when it is called again, its message is what the owner
+// reads, and no VM is made meanwhile. An empty token counts as none.
 func TestTokensThatCannotBeMade(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	b := w.booth()
+	b := w.tokenMaker()
 	b.fail = func(string) error { return codes.New(codes.PermissionDenied, "secrets can't be written") }
 	w.lone()
 	p := w.start(&testkit.Fuse{}, false)
@@ -392,11 +387,10 @@ func (blankTokens) Renew(context.Context, manager.TokenOwner, time.Time) (manage
 
 func (blankTokens) Delete(context.Context, manager.TokenOwner) error { return nil }
 
-// TestTokensEndWithTheirContext: a shutdown amid a call is no failure, and a call
-// that hangs is one.
+// TestTokensEndWithTheirContext: a call that a shutdown ends is no failure, and a call that hangs is one.
 func TestTokensEndWithTheirContext(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	w.booth()
+	w.tokenMaker()
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Tokens, o.Tuning.CallTimeout = hangingTokens{}, time.Millisecond
 	}
@@ -434,7 +428,7 @@ func (hangingTokens) Delete(ctx context.Context, _ manager.TokenOwner) error {
 
 // chatty is a driver that repeats the user data in its errors and notes.
 type chatty struct {
-	*booth
+	*tokenMaker
 	refused int
 }
 
@@ -443,18 +437,18 @@ func (d *chatty) CreateMachine(ctx context.Context, req *driver.CreateMachineReq
 	if d.refused++; d.refused == 1 {
 		return &driver.CreateMachineResponse{LastKnownState: text}, codes.New(codes.Unavailable, "can't boot with "+text)
 	}
-	return d.booth.CreateMachine(ctx, req)
+	return d.tokenMaker.CreateMachine(ctx, req)
 }
 
-// TestTokensStayInside: no token is seen in a log, an event, a hook or an object,
-// not even where a driver repeats it; nor is one printed by any verb.
+// TestTokensStayInside: no token is in a log, an event, a hook or an object, even if a driver repeats it. No verb
+// prints one.
 func TestTokensStayInside(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	b := w.booth()
-	w.badDriver = &chatty{booth: b}
+	b := w.tokenMaker()
+	w.badDriver = &chatty{tokenMaker: b}
 	var log bytes.Buffer
 	w.classed = func(o *manager.Options, f *testkit.Fuse) {
-		o.Tokens = window{b, f}
+		o.Tokens = tokenPort{b, f}
 		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Hooks.Pass = func(_ manager.Kind, _ object.Key, _ int, r manager.Result, err error) { fmt.Fprintln(&log, r.Why, err) }
 	}
@@ -484,7 +478,7 @@ func TestTokensStayInside(t *testing.T) {
 	require.NotContains(t, log.String(), "hunter2")
 }
 
-// TestTokensNeedACluster: without one no machine could be seen to join.
+// TestTokensNeedACluster: tokens without a cluster are an error, because no machine could be seen to join.
 func TestTokensNeedACluster(t *testing.T) {
 	o := manager.InMemory(nil)
 	o.Driver, o.Tokens = driver.Unimplemented{}, blankTokens{}
@@ -493,11 +487,11 @@ func TestTokensNeedACluster(t *testing.T) {
 	require.ErrorContains(t, err, "no Cluster for Tokens")
 }
 
-// TestTokensLeftToExpire: a token that can't be deleted holds neither the joining
-// nor the machine's deletion up; both are told of.
+// TestTokensLeftToExpire: a token that can't be deleted delays neither the joining nor the machine's deletion.
+// Both report it.
 func TestTokensLeftToExpire(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	b := w.booth()
+	b := w.tokenMaker()
 	w.mute = nil
 	b.fail = func(effect string) error {
 		if effect == "delete" {

@@ -28,7 +28,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// tb is what *testing.T and *rapid.T share.
+// tb has the methods that *testing.T and *rapid.T share.
 type tb interface {
 	require.TestingT
 	Helper()
@@ -51,32 +51,32 @@ type world struct {
 
 	writes   int // of all processes
 	written  map[reflect.Type]int
-	effects  map[string]int  // that were told of
+	effects  map[string]int  // that hooks reported
 	calls    [8]int          // that reached the provider, by method
-	made     map[string]bool // machines that ever were
+	made     map[string]bool // all machines so far
 	lost     int             // machines that failed
-	smuggled int             // machines that were not asked for, and others made
+	smuggled int             // machines that others made
 	bounded  bool            // all machines are the deployment's, within its bounds
 	agents   bool            // of nodes, update machines in place, see update
 	refused  int             // effects that ended in an error
-	story    []string        // what was told, for a failure's message
-	warned   []string        // of it, the warnings
+	story    []string        // all events, for a failure's message
+	warned   []string        // the warnings among them
 
 	strays                  map[string]bool // IDs of VMs that were not asked for
 	controlDown, targetDown bool            // an API server does not answer
 	safety                  *safety.Policy  // nil: no budget
-	// classed says which classes a process keeps and migrates; nil: none.
+	// classed sets the options for keeping and migrating classes; nil: none.
 	classed   func(*manager.Options, *testkit.Fuse)
 	badDriver driver.Driver        // in place of the provider; nil: the provider itself
-	sick      map[string]bool      // VMs whose nodes are ill
-	mute      func(vm string) bool // VMs that no node comes of; nil: none
-	shaky     bool                 // passes may panic: they are made again, after a pause as Run makes it
-	struck    int                  // passes that did
+	sick      map[string]bool      // VMs whose nodes are unhealthy
+	mute      func(vm string) bool // VMs whose nodes never join; nil: none
+	shaky     bool                 // passes may panic: they are repeated after a pause, as Run does
+	struck    int                  // passes that have panicked
 	panics    []string
 	turn      visit // the pass under way
 	pauses    map[visit]time.Duration
-	// refuse is the provider's answer to a call in place of its own; nil, or a
-	// nil answer: it makes the call.
+	// refuse replaces the provider's answer to a call. If it is nil, or returns nil, the
+	// provider answers itself.
 	refuse func(driver.CallInfo) error
 }
 
@@ -107,21 +107,21 @@ func newWorld(t tb, o drivertest.MemoryOptions) *world {
 
 func (w *world) now() time.Time { return w.at }
 
-// visit is a pass under way.
+// visit is the kind and key of a pass.
 type visit struct {
 	kind manager.Kind
 	key  object.Key
 }
 
-// process is one life of a manager.
+// process is one process of a manager. A test may kill it, and start another.
 type process struct {
 	*manager.Manager
 	fuse *testkit.Fuse
-	look func() bool // brings its caches up to date, or lets them lag: false
-	sync func()      // brings them up to date
+	look func() bool // updates its caches; false: some still lag
+	sync func()      // updates its caches completely
 }
 
-// start begins a new process; stale ones see changes only when they look.
+// start begins a new process. The caches of a stale one show changes only after look.
 func (w *world) start(f *testkit.Fuse, stale bool) *process {
 	p := &process{fuse: f, sync: func() {}}
 	p.look = func() bool { p.sync(); return true }
@@ -164,7 +164,7 @@ func (w *world) driver() driver.Driver {
 	return w.provider
 }
 
-// cluster is its view of the nodes.
+// cluster returns the process's view of the nodes.
 func (p *process) cluster(w *world, stale bool) *testkit.Port[*machine.Node] {
 	nodes := attach(w, p, stale, w.nodes, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
 	nodes.Down = &w.targetDown
@@ -205,7 +205,7 @@ func (w *world) through(f *testkit.Fuse) driver.Interceptor {
 	}
 }
 
-// effect counts those that ended in an error.
+// effect is the hook that counts effects, and those that ended in an error.
 func (w *world) effect(_ manager.Kind, _ object.Key, name string, _ time.Duration, err error) {
 	w.effects[name]++
 	if err != nil {
@@ -213,15 +213,15 @@ func (w *world) effect(_ manager.Kind, _ object.Key, name string, _ time.Duratio
 	}
 }
 
-// lose counts machines that have to be replaced.
+// lose is the hook that counts machines that have to be replaced.
 func (w *world) lose(_ object.Key, move machine.Move, _ decision.Why) {
 	if move.To == string(machine.PhaseFailed) {
 		w.lost++
 	}
 }
 
-// round lets a process look at every object once, and the world move on. It
-// returns the earliest time at which one is to be looked at again.
+// round makes a pass over every object, and lets the world move on. It returns the earliest time at which an
+// object is to be looked at again.
 func (w *world) round(p *process) (next time.Time) {
 	keys := map[manager.Kind][]object.Key{
 		manager.KindDeployment: keysOf(w.deployments), manager.KindSet: keysOf(w.sets), manager.KindMachine: keysOf(w.machines),
@@ -258,12 +258,12 @@ func (w *world) pass(r manager.Reconciler, key object.Key) (result manager.Resul
 	if !w.shaky {
 		return r.Reconcile(ctx, key)
 	}
-	err = manager.ErrPanicked // unless it returns
+	err = manager.ErrPanicked // unless the pass returns
 	engine.Isolate(func() { result, err = r.Reconcile(ctx, key) })
 	return result, err
 }
 
-// pause is how long after a panic a pass is made again.
+// pause returns how long after a panic a pass is made again.
 func (w *world) pause() time.Duration {
 	w.struck++
 	if w.pauses == nil {
@@ -296,8 +296,7 @@ func keysOf[T object.Object[T]](c store.Collection[T]) []object.Key {
 	return keys
 }
 
-// join gives every VM a healthy node, and lets the node of a VM that is gone
-// fall ill.
+// join gives every VM a healthy node, and makes the node of a VM that is gone unhealthy.
 func (w *world) join() {
 	alive := map[string]string{}
 	for _, vm := range w.provider.VMs() {
@@ -331,7 +330,7 @@ func (w *world) ready(n *machine.Node, status object.ConditionStatus) {
 	require.NoError(w.t, err)
 }
 
-// check holds the world to what must be true at every moment.
+// check fails the test if the world breaks a rule that must hold at every moment.
 func (w *world) check() {
 	vms := map[string]int{}
 	for _, vm := range w.provider.VMs() {
@@ -356,8 +355,8 @@ func (w *world) check() {
 	w.checkBounds(machines)
 }
 
-// checkBounds holds a rollout to its bounds (P7): the total, without
-// terminating machines, never exceeds R + S.
+// checkBounds fails the test if a rollout exceeds its bounds (P7): without terminating machines, the total never
+// exceeds R + S.
 func (w *world) checkBounds(machines []*machine.Machine) {
 	d, err := w.deployments.Get(ctx, fleetKey)
 	if err != nil {
@@ -375,8 +374,7 @@ func (w *world) checkBounds(machines []*machine.Machine) {
 	}
 }
 
-// until drives processes until the goal is reached; died says what follows a
-// process that died.
+// until makes rounds until the goal is reached. If a process dies, died returns the next one.
 func (w *world) until(p *process, goal func() bool, died func() *process) *process {
 	for range 500 {
 		before, now := w.writes, w.at
@@ -395,7 +393,7 @@ func (w *world) until(p *process, goal func() bool, died func() *process) *proce
 			return p
 		case w.writes != before:
 		case !fresh:
-			p.sync() // time does not pass while a cache is all that it waits for
+			p.sync() // time does not pass while the process waits only for its cache
 		case next.After(now):
 			w.at = next
 		}
@@ -421,7 +419,7 @@ func (w *world) dump() string {
 	return out + fmt.Sprintf("VMs %+v\n", w.provider.VMs())
 }
 
-// fleet stores a deployment of three.
+// fleet stores a deployment of three machines.
 func (w *world) fleet() {
 	labels := map[string]string{"app": "web"}
 	d := &deployment.Deployment{Meta: object.Meta{Key: fleetKey}}
@@ -442,7 +440,7 @@ func (w *world) change(how func(*deployment.Deployment)) {
 	require.NoError(w.t, err)
 }
 
-// settled reports whether n machines of the current template run, and nothing else is there.
+// settled returns whether n machines of the current template run, and no others exist.
 func (w *world) settled(n int) func() bool {
 	return func() bool {
 		d, err := w.deployments.Get(ctx, fleetKey)
@@ -458,14 +456,14 @@ func (w *world) empty() bool {
 	return len(keysOf(w.deployments))+len(keysOf(w.sets))+len(keysOf(w.machines))+len(keysOf(w.nodes))+w.provider.Count() == 0
 }
 
-// life is a fleet's life from its creation to its end, in acts.
+// life creates a fleet, rolls it, scales it down and deletes it.
 func (w *world) life(p *process, died func() *process) {
 	w.bounded = true
 	w.fleet()
 	p = w.until(p, w.settled(3), died)
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
 	p = w.until(p, w.settled(3), died)
-	w.bounded = false // until it is scaled down
+	w.bounded = false // the bounds do not hold while it is scaled down
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 1 })
 	p = w.until(p, w.settled(1), died)
 	require.NoError(w.t, w.deployments.Delete(ctx, fleetKey, ""))

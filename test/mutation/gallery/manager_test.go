@@ -109,7 +109,7 @@ var ofManager = []mutant{
 		file:   "manager/state.go",
 		from:   "if last, known := r.reported[at]; !known || last != now {",
 		to:     "if last, known := r.reported[at]; !known || last == now {",
-		by:     "TestPermitsAreTold",
+		by:     "TestPermitsAreReported",
 	},
 	{
 		name:   "permits of a deployment that is gone stay",
@@ -118,7 +118,7 @@ var ofManager = []mutant{
 		from: `		r.options.Hooks.Permits(kind, key, 0, 0)
 `,
 		to: "",
-		by: "TestPermitsAreTold",
+		by: "TestPermitsAreReported",
 	},
 	{
 		name:   "a change that is to settle wakes nobody",
