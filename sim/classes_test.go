@@ -18,7 +18,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// tagged reports whether all VMs have these tags, and all records say so.
+// tagged reports whether all VMs have these tags, no update is recorded as begun, and the fleet of six has
+// converged.
 func (r *run) tagged(tags map[string]string) bool {
 	for _, vm := range r.w.Provider().VMs() {
 		if !maps.Equal(vm.Tags, tags) {
@@ -36,8 +37,8 @@ func (r *run) tagged(tags map[string]string) bool {
 }
 
 // TestTagsInAStorm: tags of a class change, and templates name a class with other tags, while calls
-// fail, answers get lost, caches lag and the manager is killed. All VMs end with the tags wanted
-// last, and none is ever replaced (P4, P13, P26).
+// fail, answers get lost, caches lag and the manager is killed. In the end all VMs have the tags that
+// were wanted last, and no machine was replaced (P4, P13, P26).
 // Invariants: P4
 func TestTagsInAStorm(t *testing.T) {
 	seeds := uint64(60)
@@ -47,8 +48,8 @@ func TestTagsInAStorm(t *testing.T) {
 	for seed := range seeds {
 		faults := storm()
 		faults.DeadBoot, faults.Flap, faults.FlapForGood = 0, 0, 0
-		// An order of a dead process may land after its successor's. Then the tags that it brings
-		// must be the same.
+		// A late call of a dead process may come after that of its successor. So with late calls, the
+		// tags change only once.
 		changes := 4
 		if seed%2 == 0 {
 			changes = 1
@@ -78,15 +79,15 @@ func TestTagsInAStorm(t *testing.T) {
 	}
 }
 
-// undeclared hides what the driver that it wraps declares.
-type undeclared struct{ driver.Driver }
+// withoutDeclarations hides what the driver that it wraps declares.
+type withoutDeclarations struct{ driver.Driver }
 
-// TestTagsOfADriverOfOnesOwn: new tags are expected on VMs only if the driver says that it can change
-// them.
-func TestTagsOfADriverOfOnesOwn(t *testing.T) {
+// TestTagsNeedADriverThatUpdatesThem: the world expects new tags on VMs only if the driver declares that
+// it can change them.
+func TestTagsNeedADriverThatUpdatesThem(t *testing.T) {
 	for _, declares := range []bool{false, true} {
 		s := &sim.Scenario{
-			Options:     sim.Options{Manager: off.Manager, UpdatableTags: true},
+			Options:     sim.Options{Manager: quiet.Manager, UpdatableTags: true},
 			Deployments: []*deployment.Deployment{fleet(2, deployment.Strategy{})},
 			Steps:       []sim.Step{{After: time.Hour, Do: sim.Tag, Class: "small", N: 1}},
 			Keep:        true,
@@ -96,7 +97,7 @@ func TestTagsOfADriverOfOnesOwn(t *testing.T) {
 			if w = in; declares {
 				return w.Provider()
 			}
-			return undeclared{w.Provider()}
+			return withoutDeclarations{w.Provider()}
 		}
 		require.Nil(t, play(t, s).Violation)
 		for _, vm := range w.Provider().VMs() {
@@ -105,8 +106,8 @@ func TestTagsOfADriverOfOnesOwn(t *testing.T) {
 	}
 }
 
-// TestUnreadableClass: machines whose class somebody has made unreadable come once it is mended, also
-// where nothing but a change ends the wait after such an error, and those that run stay.
+// TestUnreadableClass: machines whose class a user has made unreadable are created once the class is
+// repaired, even if only a change ends the wait after such an error. Existing machines stay.
 func TestUnreadableClass(t *testing.T) {
 	for name, policy := range map[string]*machine.Policy{"tried again": nil, "waiting for a change": {WaitForChange: true}} {
 		t.Run(name, func(t *testing.T) {

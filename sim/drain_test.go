@@ -20,8 +20,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestRolloutKeepsTheBudget rolls a fleet with workload on it. The budget is kept at any time, and
-// no VM is deleted before its pods are gone, even if the manager is killed (P22, P26).
+// TestRolloutKeepsTheBudget rolls a fleet with a workload on it. The disruption budget is kept at any time,
+// and no VM is deleted before its pods are gone, even if the manager is killed (P22, P26).
 // Invariants: P22
 func TestRolloutKeepsTheBudget(t *testing.T) {
 	seeds := uint64(60)
@@ -46,7 +46,7 @@ func keepsTheBudget(t *testing.T, seed uint64, strategy deployment.Strategy) {
 	faults.Kills, faults.KillWithin, faults.Restart = int(seed%4), 100, time.Minute
 	r := &run{t: t}
 	r.start(seed, faults, fleet(3, strategy), manager.Hooks{})
-	r.complete()
+	r.awaitComplete()
 	r.w.AddApp(sim.App{Name: "shop", Replicas: 6, MinAvailable: 5, Grace: 30 * time.Second, Boot: 20 * time.Second})
 	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 6 }, time.Hour))
 	least, moved := 6, false
@@ -55,17 +55,17 @@ func keepsTheBudget(t *testing.T, seed uint64, strategy deployment.Strategy) {
 		moved = moved || r.w.Healthy("shop") < 6
 	})
 	r.roll("large")
-	r.complete()
+	r.awaitComplete()
 	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 6 }, time.Hour))
 	require.GreaterOrEqual(t, least, 5, "seed %d", seed)
 	require.True(t, moved, "pods have to leave their nodes")
 	r.w.Close()
 }
 
-// TestMisconfiguredBudgetIsNamedOnce: a budget that can never be met holds its machine until force
-// is due. The machine and its events name the pod and the budget, each once.
+// TestMisconfiguredBudgetIsNamedOnce: a disruption budget that allows no eviction delays the deletion of
+// the machine until force is due. The machine's status and one event name the pod and the budget.
 func TestMisconfiguredBudgetIsNamedOnce(t *testing.T) {
-	var told []string
+	var warnings []string
 	r := &run{t: t}
 	policy := machine.DefaultPolicy()
 	policy.DrainTimeout = 30 * time.Minute
@@ -73,52 +73,52 @@ func TestMisconfiguredBudgetIsNamedOnce(t *testing.T) {
 		Policies: manager.Policies{Machine: policy},
 		Hooks: manager.Hooks{Event: func(kind manager.Kind, _ object.Key, typ manager.EventType, _, why string) {
 			if kind == manager.KindMachine && typ == manager.Warning {
-				told = append(told, why)
+				warnings = append(warnings, why)
 			}
 		}},
 	}}, fleet(1, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 1}}))
-	r.complete()
+	r.awaitComplete()
 	r.w.AddApp(sim.App{Name: "shop", Replicas: 1, MinAvailable: 1, Grace: 30 * time.Second})
 	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 1 }, time.Hour))
 	r.roll("large")
 	r.wait(15 * time.Minute)
 	machines, err := r.w.Machines().List(ctx, store.Query{})
 	require.NoError(t, err)
-	going := slices.IndexFunc(machines, func(m *machine.Machine) bool { return m.Deleted() })
-	require.Contains(t, machines[going].Status.LastOperation.Message, "budget apps/shop is misconfigured")
-	require.Contains(t, machines[going].Status.LastOperation.Message, "apps/shop-1")
-	r.complete()
-	naming := 0
-	for _, why := range told {
+	deleted := slices.IndexFunc(machines, func(m *machine.Machine) bool { return m.Deleted() })
+	require.Contains(t, machines[deleted].Status.LastOperation.Message, "budget apps/shop is misconfigured")
+	require.Contains(t, machines[deleted].Status.LastOperation.Message, "apps/shop-1")
+	r.awaitComplete()
+	count := 0
+	for _, why := range warnings {
 		if strings.Contains(why, "misconfigured") {
-			naming++
+			count++
 		}
 	}
-	require.Equal(t, 1, naming, "%v", told)
+	require.Equal(t, 1, count, "warnings about the budget: %v", warnings)
 	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 1 }, time.Hour), "its pod runs on the new machine")
 	r.w.Close()
 }
 
-// TestDrainsAtATime: the limit bounds how many nodes are drained at a time.
-func TestDrainsAtATime(t *testing.T) {
+// TestDrainLimit: Options.DrainLimit bounds how many nodes are drained at a time.
+func TestDrainLimit(t *testing.T) {
 	for seed := range uint64(10) {
 		r := &run{t: t}
 		r.open(sim.Options{Seed: seed, Faults: busy(), DrainLimit: drains.Limit{Max: 2}},
 			fleet(8, deployment.Strategy{MaxUnavailable: rollout.IntOrPercent{Value: 8}}))
-		r.complete()
+		r.awaitComplete()
 		r.w.AddApp(sim.App{Name: "shop", Replicas: 16, Grace: 5 * time.Minute, Boot: 20 * time.Second})
 		require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 16 }, time.Hour))
 		most := 0
-		r.w.Watch(func() { most = max(most, drained(r.w)) })
+		r.w.Watch(func() { most = max(most, drainingNodes(r.w)) })
 		r.scale(2)
-		r.complete()
+		r.awaitComplete()
 		require.Equal(t, 2, most, "seed %d", seed)
 		r.w.Close()
 	}
 }
 
-// drained counts the nodes that are being drained and not empty yet.
-func drained(w *sim.World) (n int) {
+// drainingNodes counts the nodes that are being drained and not empty yet.
+func drainingNodes(w *sim.World) (n int) {
 	nodes, _ := w.Nodes().List(ctx, store.Query{})
 	for _, node := range nodes {
 		if node.Drain != nil && w.PodsOn(node.Name) > 0 {
@@ -128,8 +128,8 @@ func drained(w *sim.World) (n int) {
 	return n
 }
 
-// TestP53NodesThatJoinLate plays fleets that shrink while machines come up, with a provider that refuses
-// most calls: no VM goes with pods on its node, though the node joined after the drain (P53).
+// TestP53NodesThatJoinLate scales fleets down while machines are being created, with a provider that
+// refuses most calls: no VM is deleted with pods on its node, even if the node joined after the drain (P53).
 // Invariants: P53
 func TestP53NodesThatJoinLate(t *testing.T) {
 	seeds, late := uint64(40), 0
@@ -148,7 +148,7 @@ func TestP53NodesThatJoinLate(t *testing.T) {
 				}
 			},
 		})
-		r.complete()
+		r.awaitComplete()
 		r.w.AddApp(sim.App{Name: "jobs", Replicas: 8, Grace: 2 * time.Minute, Boot: 20 * time.Second, Work: 5 * time.Minute})
 		for range 3 {
 			r.scale(8)
@@ -156,19 +156,19 @@ func TestP53NodesThatJoinLate(t *testing.T) {
 			r.scale(2)
 			r.wait(40 * time.Minute)
 		}
-		r.complete()
+		r.awaitComplete()
 		r.w.Close()
 	}
-	require.Positive(t, late)
+	require.Positive(t, late, "nodes that joined late")
 }
 
 // oneByOne replaces one machine at a time.
 var oneByOne = deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 1}}
 
-// endings is a fleet of three with a workload, all of whose machines are replaced.
-func endings(seed uint64, faults sim.Faults, app sim.App) *sim.Scenario {
+// rollWithApp returns a scenario that rolls a fleet of three with a workload on it.
+func rollWithApp(seed uint64, faults sim.Faults, app sim.App) *sim.Scenario {
 	return &sim.Scenario{
-		Options:          sim.Options{Seed: seed, Faults: faults, Manager: off.Manager},
+		Options:          sim.Options{Seed: seed, Faults: faults, Manager: quiet.Manager},
 		Classes:          []string{"large"},
 		Deployments:      []*deployment.Deployment{sim.Fleet("web", 3, oneByOne)},
 		Apps:             []sim.App{app},
@@ -177,21 +177,20 @@ func endings(seed uint64, faults sim.Faults, app sim.App) *sim.Scenario {
 	}
 }
 
-// TestLastPodWithAVolumeFinishes: every node's only pod with a volume stays as a finished one for a
-// while, with the volume attached or not. The drains continue and end.
+// TestLastPodWithAVolumeFinishes: the object of every node's only pod with a volume stays for a while after
+// the pod has finished, with the volume attached or not. The drains still end.
 // Invariants: P21
 func TestLastPodWithAVolumeFinishes(t *testing.T) {
 	for seed := range uint64(5) {
 		faults := busy()
 		faults.PodEnd = 20 * time.Second
-		r := play(t, endings(seed, faults, sim.App{Name: "db", Replicas: 3, Grace: 30 * time.Second, Volumes: 1}))
+		r := play(t, rollWithApp(seed, faults, sim.App{Name: "db", Replicas: 3, Grace: 30 * time.Second, Volumes: 1}))
 		require.NoError(t, errorOf(r.Violation))
-		require.GreaterOrEqual(t, r.Stats.Faults[sim.PodFinished], 3, "each pod has moved")
+		require.GreaterOrEqual(t, r.Stats.Faults[sim.PodFinished], 3, "finished pods of the three drains")
 	}
 }
 
-// TestStormsWithFinishedPods are storms in which drains of a node's last pod with a volume
-// once panicked.
+// TestStormsWithFinishedPods plays storms in which drains of a node's last pod with a volume once panicked.
 // Invariants: P21
 func TestStormsWithFinishedPods(t *testing.T) {
 	for _, seed := range []uint64{3, 4, 7, 9, 12} {
@@ -201,36 +200,36 @@ func TestStormsWithFinishedPods(t *testing.T) {
 	}
 }
 
-// shop returns a converged fleet of one with a workload.
-func shop(t *testing.T, o sim.Options, app sim.App) *run {
+// fleetWithApp returns a converged fleet of one machine with a workload on it.
+func fleetWithApp(t *testing.T, o sim.Options, app sim.App) *run {
 	r := &run{t: t}
 	o.Manager.Hooks = manager.Hooks{}
 	r.open(o, fleet(1, oneByOne))
-	r.complete()
+	r.awaitComplete()
 	r.w.AddApp(app)
 	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy(app.Name) == app.Replicas }, time.Hour))
 	return r
 }
 
-// leaves asks for another class, and returns how long the deletion of the old machine takes.
-func (r *run) leaves() time.Duration {
+// rollAndTimeDeletion asks for another class, and returns how long the deletion of the old machine takes.
+func (r *run) rollAndTimeDeletion() time.Duration {
 	r.t.Helper()
-	old := r.only()
+	old := r.onlyMachine()
 	r.roll("large")
-	var told time.Time
+	var deletedAt time.Time
 	gone := func() bool {
 		m, err := r.w.Machines().Get(ctx, old)
-		if err == nil && m.Deleted() && told.IsZero() {
-			told = r.w.Now()
+		if err == nil && m.Deleted() && deletedAt.IsZero() {
+			deletedAt = r.w.Now()
 		}
 		return err != nil
 	}
 	require.NoError(r.t, r.w.Until(gone, 5*time.Hour))
-	return r.w.Now().Sub(told)
+	return r.w.Now().Sub(deletedAt)
 }
 
-// only returns the one machine.
-func (r *run) only() object.Key {
+// onlyMachine returns the key of the only machine.
+func (r *run) onlyMachine() object.Key {
 	r.t.Helper()
 	machines, err := r.w.Machines().List(ctx, store.Query{})
 	require.NoError(r.t, err)
@@ -238,51 +237,51 @@ func (r *run) only() object.Key {
 	return machines[0].Key
 }
 
-// TestFinalizersHoldNoDrain: a finalizer keeps the object of a finished pod for half an hour. It
-// holds up no drain, and the next pod of that name comes when the object is gone.
+// TestFinalizersDelayNoDrain: a finalizer keeps the object of a finished pod for up to an hour. That delays
+// no drain. The next pod of that name is created when the object is gone.
 // Invariants: P21
-func TestFinalizersHoldNoDrain(t *testing.T) {
-	r := shop(t, sim.Options{Faults: sim.Faults{KeptPod: 1, KeptPodFor: time.Hour, PodEnd: 10 * time.Second}, Seed: 3},
+func TestFinalizersDelayNoDrain(t *testing.T) {
+	r := fleetWithApp(t, sim.Options{Faults: sim.Faults{KeptPod: 1, KeptPodFor: time.Hour, PodEnd: 10 * time.Second}, Seed: 3},
 		sim.App{Name: "db", Replicas: 1, Grace: 30 * time.Second, Volumes: 1})
 	defer r.w.Close()
-	require.Less(t, r.leaves(), 5*time.Minute)
+	require.Less(t, r.rollAndTimeDeletion(), 5*time.Minute)
 	require.Equal(t, 1, r.w.Stats().Faults[sim.PodKept])
-	require.Zero(t, r.w.Healthy("db"), "a pod of a name comes after the one before it")
+	require.Zero(t, r.w.Healthy("db"), "a pod was created while the object of its predecessor existed")
 	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("db") == 1 }, 2*time.Hour))
 }
 
-// TestJobCompletesAmidADrain: a budget refuses the eviction of a pod of a Job, and the pod
-// completes while its node is drained. The drain ends then, without force.
+// TestJobCompletesAmidADrain: a disruption budget refuses the eviction of a pod of a Job. The drain ends
+// without force when the pod completes.
 // Invariants: P21
 func TestJobCompletesAmidADrain(t *testing.T) {
 	for name, volumes := range map[string]int{"without volumes": 0, "with a volume": 1} {
 		t.Run(name, func(t *testing.T) {
-			r := shop(t, sim.Options{Faults: sim.Faults{PodEnd: 10 * time.Second}, Seed: 1},
+			r := fleetWithApp(t, sim.Options{Faults: sim.Faults{PodEnd: 10 * time.Second}, Seed: 1},
 				sim.App{Name: "job", Replicas: 1, MinAvailable: 1, Grace: 30 * time.Second, Work: time.Hour, Volumes: volumes})
 			defer r.w.Close()
-			took := r.leaves()
-			require.Greater(t, took, 2*time.Minute, "the budget holds the pod")
-			require.Less(t, took, 65*time.Minute, "it completed, and the drain did not run out of time")
+			took := r.rollAndTimeDeletion()
+			require.Greater(t, took, 2*time.Minute, "the budget did not delay the drain")
+			require.Less(t, took, 65*time.Minute, "the drain did not end when the pod completed")
 			require.Positive(t, r.w.Stats().Faults[sim.PodCompleted])
 			require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("job") == 1 }, time.Hour), "another has taken its place")
 		})
 	}
 }
 
-// TestFailedPods: a pod that has failed by itself counts for neither its controller nor its budget.
-// Its volume is detached, and a drain deletes it without an eviction.
+// TestFailedPods: a pod that has failed by itself counts as healthy for neither its controller nor its
+// budget. Its volume is detached, and a drain deletes it without an eviction.
 // Invariants: P22
 func TestFailedPods(t *testing.T) {
 	for name, volumes := range map[string]int{"without volumes": 0, "with a volume": 1} {
 		t.Run(name, func(t *testing.T) {
-			r := shop(t, sim.Options{Faults: sim.Faults{FailedPod: 1}, Seed: 1},
+			r := fleetWithApp(t, sim.Options{Faults: sim.Faults{FailedPod: 1}, Seed: 1},
 				sim.App{Name: "shop", Replicas: 2, MinAvailable: 1, Grace: 30 * time.Second, Volumes: volumes})
 			defer r.w.Close()
 			failed := func() bool { return r.w.Stats().Faults[sim.PodFailed] > 0 }
 			require.NoError(t, r.w.Until(failed, 2*time.Hour))
 			require.Equal(t, 1, r.w.Healthy("shop"))
 			require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 2 }, 10*time.Minute), "its controller replaces it")
-			require.Less(t, r.leaves(), 15*time.Minute)
+			require.Less(t, r.rollAndTimeDeletion(), 15*time.Minute)
 		})
 	}
 }

@@ -23,12 +23,12 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestNarratives plays each file of testdata in a world without delays, and writes down what happens,
-// with the bounds at each step.
+// TestNarratives plays each file of testdata in a world without delays, and compares its second part with
+// what happens: decisions, sizes of sets, and bounds.
 func TestNarratives(t *testing.T) {
 	for _, f := range rolloutFiles(t) {
 		t.Run(f.name, func(t *testing.T) {
-			got := tell(t, f)
+			got := narrate(t, f)
 			if testkit.Update() {
 				text := f.text + outcomeFollows + got
 				require.NoError(t, os.WriteFile(filepath.Join("testdata", f.name+".txt"), []byte(text), 0o644))
@@ -39,22 +39,22 @@ func TestNarratives(t *testing.T) {
 	}
 }
 
-// narrator writes down what a deployment decides, and how its sets stand.
+// narrator writes down what a deployment decides, and the sizes of its sets.
 type narrator struct {
 	r    *run
 	text strings.Builder
-	last string // the last line written
-	held string // what stands now, until time passes or something is decided
-	at   string
+	last string // the last line of sizes that was written
+	held string // the present sizes, written when time passes or something is decided
+	at   string // the time of held
 }
 
-func tell(t *testing.T, f *rolloutFile) string {
+func narrate(t *testing.T, f *rolloutFile) string {
 	n := &narrator{r: &run{t: t}}
 	n.r.say = func(what string) { n.flush(); fmt.Fprintf(&n.text, "\n-- %s\n", what) }
 	fmt.Fprintf(&n.text, "%d machines, %s, %s more and %s less allowed\n\n", f.replicas,
 		f.strategy.Kind, f.strategy.MaxSurge, f.strategy.MaxUnavailable)
 	n.r.start(1, f.with(sim.Faults{}), fleet(f.replicas, f.strategy), manager.Hooks{Event: n.event})
-	n.r.w.Watch(n.look)
+	n.r.w.Watch(n.record)
 	f.play(n.r)
 	n.flush()
 	fmt.Fprintf(&n.text, "\nmachines made in all: %d\n", n.r.w.Made())
@@ -70,8 +70,8 @@ func (n *narrator) event(kind manager.Kind, _ object.Key, _ manager.EventType, r
 	fmt.Fprintf(&n.text, "%s  %s: %s\n", n.r.w.Now().Format("15:04:05"), reason, why)
 }
 
-// look writes down how the sets stand when that has changed.
-func (n *narrator) look() {
+// record keeps the present sizes of the sets, and writes the last ones if time has passed.
+func (n *narrator) record() {
 	d, err := n.r.w.Deployments().Get(ctx, web)
 	if err != nil {
 		return
@@ -80,10 +80,10 @@ func (n *narrator) look() {
 		n.flush()
 		n.at = at
 	}
-	n.held = n.standing(d)
+	n.held = n.sizes(d)
 }
 
-// flush writes down how the sets stood last.
+// flush writes the kept sizes, unless they are the same as in the last line.
 func (n *narrator) flush() {
 	if n.held != n.last {
 		fmt.Fprintf(&n.text, "%s    %s\n", n.at, n.held)
@@ -91,9 +91,9 @@ func (n *narrator) flush() {
 	}
 }
 
-// standing is one line: each set by class with machines wanted/there/available, then the sums
-// beside their bounds.
-func (n *narrator) standing(d *deployment.Deployment) string {
+// sizes returns one line: each set by its class, with its machines as wanted/existing/available, then the
+// sums and their bounds.
+func (n *narrator) sizes(d *deployment.Deployment) string {
 	sets, err := n.r.w.Sets().List(ctx, store.Query{})
 	require.NoError(n.r.t, err)
 	machines, err := n.r.w.Machines().List(ctx, store.Query{})
@@ -116,17 +116,17 @@ func (n *narrator) standing(d *deployment.Deployment) string {
 			fmt.Fprintf(&line, "[%s %d/%d/%d] ", s.Spec.Template.Spec.Class.Name, s.Spec.Replicas, there, ready)
 		}
 	}
-	going := 0
+	terminating := 0
 	for _, m := range machines {
 		if m.Deleted() {
-			going++
+			terminating++
 		}
 	}
 	r := d.Spec.Replicas
 	b := rollout.Fenceposts(d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable, r)
 	fmt.Fprintf(&line, " %d of at most %d, %d available of at least %d", total, r+b.Surge, available, r-b.Unavailable)
-	if going > 0 {
-		fmt.Fprintf(&line, ", %d going", going)
+	if terminating > 0 {
+		fmt.Fprintf(&line, ", %d going", terminating)
 	}
 	if n := failing(machines); n > 0 {
 		fmt.Fprintf(&line, ", %d failed", n)
@@ -143,7 +143,7 @@ func failing(machines []*machine.Machine) (n int) {
 	return n
 }
 
-// strategies are those that every file is played with, not only with its own.
+// strategies are the strategies that TestInterleavings plays every file with.
 var strategies = []deployment.Strategy{
 	{MaxSurge: rollout.IntOrPercent{Value: 1}},
 	{MaxUnavailable: rollout.IntOrPercent{Value: 1}},
@@ -160,7 +160,7 @@ var strategies = []deployment.Strategy{
 
 // TestInterleavings plays each file with each strategy again and again, with calls and caches that
 // lag, passes that overlap, and the faults of the file. The world checks the bounds after every
-// effect (P5, P7, P13, P14). Files that differ in their strategy alone are one here.
+// effect (P5, P7, P13, P14). Of files that differ only in their strategy, one is played.
 // Invariants: P5 P7
 func TestInterleavings(t *testing.T) {
 	rounds := 60
@@ -169,10 +169,10 @@ func TestInterleavings(t *testing.T) {
 	}
 	played := map[string]bool{}
 	for _, f := range rolloutFiles(t) {
-		if played[f.course()] {
+		if played[f.withoutStrategy()] {
 			continue
 		}
-		played[f.course()] = true
+		played[f.withoutStrategy()] = true
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(rounds * len(strategies)) {
@@ -193,9 +193,9 @@ type rolloutFile struct {
 	name     string
 	replicas int32
 	strategy deployment.Strategy
-	faults   []setting // beside those of the world that it is played in
+	faults   []setting // added to those of the world in which it is played
 	commands []command
-	text     string // what is before the outcome, as it is in the file
+	text     string // the part of the file before the outcome
 	outcome  string
 }
 
@@ -220,7 +220,7 @@ var rolloutFaults = map[string]func(*sim.Faults) *float64{
 
 const outcomeFollows = "----\n"
 
-// rolloutFiles returns all of them.
+// rolloutFiles reads all files of testdata/*.txt.
 func rolloutFiles(t *testing.T) (all []*rolloutFile) {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/*.txt")
@@ -316,10 +316,10 @@ func (f *rolloutFile) parseFaults(words []string) error {
 	return nil
 }
 
-// play does what the file says, in a world that begins with a fleet of that strategy.
+// play does what the file says to the fleet of a run.
 func (f *rolloutFile) play(r *run) {
 	for _, c := range f.commands {
-		n, _ := strconv.ParseInt(c.arg[strings.LastIndexByte(c.arg, ' ')+1:], 10, 32) // parse has checked it
+		n, _ := strconv.ParseInt(c.arg[strings.LastIndexByte(c.arg, ' ')+1:], 10, 32) // parse has checked that it is a number where one is needed
 		switch c.verb {
 		case "class":
 			r.roll(c.arg)
@@ -336,15 +336,15 @@ func (f *rolloutFile) play(r *run) {
 			r.wait(d)
 		case "until":
 			if c.arg == "complete" {
-				r.complete()
+				r.awaitComplete()
 			} else {
-				r.underWay(int32(n))
+				r.awaitUpdated(int32(n))
 			}
 		}
 	}
 }
 
-// with adds the faults of the file.
+// with returns the given faults with those of the file.
 func (f *rolloutFile) with(faults sim.Faults) sim.Faults {
 	for _, s := range f.faults {
 		*rolloutFaults[s.fault](&faults) = s.value
@@ -352,8 +352,8 @@ func (f *rolloutFile) with(faults sim.Faults) sim.Faults {
 	return faults
 }
 
-// course is all of the file but the strategy that it begins with.
-func (f *rolloutFile) course() string { return fmt.Sprint(f.replicas, f.faults, f.commands) }
+// withoutStrategy returns the contents of the file without its strategy, as a key.
+func (f *rolloutFile) withoutStrategy() string { return fmt.Sprint(f.replicas, f.faults, f.commands) }
 
 func TestParseRollout(t *testing.T) {
 	f, err := parseRollout("one", "# a comment\nfleet 4 InPlaceUpdate surge=25% unavailable=1\nfaults call=0.5\nclass large\nuntil updated 3\n----\noutcome\n")
@@ -386,7 +386,7 @@ func TestParseRollout(t *testing.T) {
 	require.ErrorContains(t, err, "no line of fleet")
 }
 
-// TestRolloutTable: the table of testdata/README.md has each file.
+// TestRolloutTable: the table in testdata/README.md links to each file, and to no other.
 func TestRolloutTable(t *testing.T) {
 	text, err := os.ReadFile("testdata/README.md")
 	require.NoError(t, err)

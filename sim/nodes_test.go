@@ -19,8 +19,8 @@ import (
 // typo is a node template that no API server accepts.
 var typo = machine.NodeTemplate{Taints: []object.Taint{{Key: "dedicated", Effect: "NoShedule"}}}
 
-// invalid reports whether the deployment says that its spec is, and where.
-func (r *run) invalid(field string) {
+// requireInvalid requires that the deployment's status says that its spec is invalid, and in which field.
+func (r *run) requireInvalid(field string) {
 	r.t.Helper()
 	d, err := r.w.Deployments().Get(ctx, web)
 	require.NoError(r.t, err)
@@ -32,8 +32,8 @@ func (r *run) invalid(field string) {
 	require.ErrorContains(r.t, d.Validate(deployment.DefaultPolicy().Keys), field)
 }
 
-// TestNodeTemplateThatNoServerAccepts: for a deployment whose nodes no API server would accept, no
-// machine is ever made, and it says why. Once it is corrected it comes up.
+// TestNodeTemplateThatNoServerAccepts: if no API server would accept the nodes of a deployment, no machine
+// is created, and the status says why. Once the template is corrected, the fleet comes up.
 func TestNodeTemplateThatNoServerAccepts(t *testing.T) {
 	r := &run{t: t}
 	d := fleet(3, deployment.Strategy{})
@@ -41,15 +41,15 @@ func TestNodeTemplateThatNoServerAccepts(t *testing.T) {
 	r.open(sim.Options{Seed: 1}, d)
 	r.wait(24 * time.Hour)
 	require.Zero(t, r.w.Made())
-	r.invalid("taints[0]")
+	r.requireInvalid("taints[0]")
 	r.edit("the effect is corrected", func(s *deployment.Spec) { s.Template.Spec.NodeTemplate.Taints[0].Effect = object.NoSchedule })
-	r.complete()
+	r.awaitComplete()
 	require.Equal(t, 3, r.w.Made())
 }
 
-// TestRunningFleetWithAnInvalidNodeTemplate: a fleet that runs keeps its machines when its node
-// template becomes invalid, with any strategy. It can be made smaller and larger as a paused one,
-// and nothing is rolled out until the template is corrected.
+// TestRunningFleetWithAnInvalidNodeTemplate: a running fleet keeps its machines when its node template
+// becomes invalid, with any strategy. It can still be scaled, and nothing is rolled out until the template
+// is corrected.
 func TestRunningFleetWithAnInvalidNodeTemplate(t *testing.T) {
 	one := rollout.IntOrPercent{Value: 1}
 	for _, strategy := range []deployment.Strategy{
@@ -58,14 +58,14 @@ func TestRunningFleetWithAnInvalidNodeTemplate(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %s/%s", strategy.Kind, strategy.MaxSurge.String(), strategy.MaxUnavailable.String()), func(t *testing.T) {
 			r := &run{t: t}
 			r.open(sim.Options{Seed: 1}, fleet(4, strategy))
-			r.complete()
+			r.awaitComplete()
 			r.edit("another class, and a typo", func(s *deployment.Spec) {
 				s.Template.Spec.Class.Name, s.Template.Spec.NodeTemplate = "large", typo
 			})
 			r.wait(6 * time.Hour)
 			require.Equal(t, 4, r.w.Made())
 			require.Equal(t, 4, r.running())
-			r.invalid("taints[0]")
+			r.requireInvalid("taints[0]")
 			r.scale(3)
 			r.wait(time.Hour)
 			require.Equal(t, 3, r.running())
@@ -74,7 +74,7 @@ func TestRunningFleetWithAnInvalidNodeTemplate(t *testing.T) {
 			require.Equal(t, 5, r.running(), "the old set, whose template is valid, grows")
 			require.Equal(t, 6, r.w.Made())
 			r.edit("the effect is corrected", func(s *deployment.Spec) { s.Template.Spec.NodeTemplate.Taints[0].Effect = object.NoSchedule })
-			r.complete()
+			r.awaitComplete()
 			require.Equal(t, 5, r.running())
 		})
 	}
@@ -93,9 +93,9 @@ func (r *run) running() (n int) {
 	return n
 }
 
-// TestAllNodesDeletedAtOnce: a cloud controller to which its cloud lies deletes the nodes of all
-// machines while their VMs run. One machine goes at a time, the others work on, and in the end each
-// is replaced once (P45).
+// TestAllNodesDeletedAtOnce: a mistaken cloud controller deletes the nodes of all machines while their VMs
+// run. The machines are replaced one at a time while the others keep working, and each is replaced once
+// (P45).
 // Invariants: P45
 func TestAllNodesDeletedAtOnce(t *testing.T) {
 	for _, replicas := range []int32{8, 20} {
@@ -103,7 +103,7 @@ func TestAllNodesDeletedAtOnce(t *testing.T) {
 			r := &run{t: t}
 			options := sim.Options{Seed: 1, Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}}
 			r.open(options, fleet(replicas, deployment.Strategy{}))
-			r.complete()
+			r.awaitComplete()
 			least := int(replicas)
 			r.w.Watch(func() {
 				n := 0
@@ -117,12 +117,12 @@ func TestAllNodesDeletedAtOnce(t *testing.T) {
 			})
 			r.w.Do(&sim.Step{Do: sim.DeleteNodes, N: int(replicas)})
 			require.NoError(t, r.w.Run(5*time.Hour))
-			require.Equal(t, int(replicas)-1, least, "machines that ran at the worst moment")
-			require.EqualValues(t, 2*replicas, r.w.Made(), "each is replaced, and once")
+			require.Equal(t, int(replicas)-1, least, "the lowest number of running machines")
+			require.EqualValues(t, 2*replicas, r.w.Made(), "machines that were created; each has to be replaced once")
 			nodes, err := r.w.Nodes().List(ctx, store.Query{})
 			require.NoError(t, err)
 			for _, n := range nodes {
-				require.False(t, n.Deleted(), "no node is held for good")
+				require.False(t, n.Deleted(), "node %s is still being deleted", n.Name)
 			}
 		})
 	}

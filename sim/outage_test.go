@@ -16,16 +16,16 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// settled returns a converged fleet of three that no fault can hit.
+// settled returns a converged fleet of three, with the loops of package safety.
 func settled(t *testing.T, o sim.Options) *run {
 	r := &run{t: t}
 	o.Manager.Policies.Safety = safety.DefaultPolicy()
 	r.open(o, fleet(3, deployment.Strategy{}))
-	r.complete()
+	r.awaitComplete()
 	return r
 }
 
-// TestOutagesFreeze: while either API does not answer, nothing is made. Afterwards all is made.
+// TestOutagesFreeze: while either API does not answer, no machine is created. After that, all are.
 // Invariants: P25
 func TestOutagesFreeze(t *testing.T) {
 	for name, stop := range map[sim.Fault]func(*sim.World, time.Duration){
@@ -38,34 +38,34 @@ func TestOutagesFreeze(t *testing.T) {
 		made, stale := r.w.Made(), r.w.Stats().Faults[sim.StaleRead]
 		r.wait(14 * time.Minute)
 		if name == sim.ControlOutage {
-			require.Greater(t, r.w.Stats().Faults[sim.StaleRead], stale, "the change has not come through")
+			require.Greater(t, r.w.Stats().Faults[sim.StaleRead], stale, "no read was stale, so the caches have seen the change")
 		}
 		require.Equal(t, made, r.w.Made(), "%s", name)
 		require.Equal(t, 1, r.w.Stats().Faults[name])
-		r.complete()
-		require.Equal(t, 6, r.w.Made(), "nobody is given up for having been silent")
+		r.awaitComplete()
+		require.Equal(t, 6, r.w.Made(), "machines were replaced because of the outage")
 		r.w.Close()
 	}
 }
 
-// TestTargetComesBackSilent: nodes that could not report are silent at first when their cluster
-// answers again. After a short outage they are not.
-func TestTargetComesBackSilent(t *testing.T) {
+// TestNodesNotReadyAfterTargetOutage: when the target cluster answers again after a long outage, all nodes
+// are NotReady for a moment, because they could not report. After a short outage they are not.
+func TestNodesNotReadyAfterTargetOutage(t *testing.T) {
 	silent := func(outage time.Duration) (seen int) {
 		r := settled(t, sim.Options{})
 		defer r.w.Close()
-		r.w.Watch(func() { seen = max(seen, r.nodes(object.Unknown)) })
+		r.w.Watch(func() { seen = max(seen, r.countNodes(object.Unknown)) })
 		r.w.StopTarget(outage)
 		r.wait(outage + time.Minute)
-		require.Equal(t, 3, r.nodes(object.True))
+		require.Equal(t, 3, r.countNodes(object.True))
 		return seen
 	}
 	require.Equal(t, 3, silent(5*time.Minute))
 	require.Zero(t, silent(20*time.Second))
 }
 
-// nodes counts the nodes whose readiness is as given.
-func (r *run) nodes(status object.ConditionStatus) (n int) {
+// countNodes counts the nodes whose readiness is as given.
+func (r *run) countNodes(status object.ConditionStatus) (n int) {
 	nodes, err := r.w.Nodes().List(ctx, store.Query{})
 	require.NoError(r.t, err)
 	for _, node := range nodes {
@@ -76,53 +76,53 @@ func (r *run) nodes(status object.ConditionStatus) (n int) {
 	return n
 }
 
-// TestZones: the nodes of a zone that is out are silent, and no VM is made there until the zone is
-// back.
+// TestZones: during the outage of a zone its nodes are NotReady, and no VM can be created in it.
 func TestZones(t *testing.T) {
 	r := settled(t, sim.Options{})
 	defer r.w.Close()
 	r.w.StopZone(0, 8*time.Minute)
 	r.wait(time.Minute)
-	require.Equal(t, 3, r.nodes(object.Unknown), "the first zone is that of class small")
+	require.Equal(t, 3, r.countNodes(object.Unknown), "the first zone is that of class small")
 	r.scale(5)
 	r.wait(6 * time.Minute)
 	require.Equal(t, 3, r.w.Provider().Count())
 	require.Positive(t, r.w.Stats().Faults[sim.CapacityOut])
-	r.complete()
-	require.Equal(t, 5, r.nodes(object.True))
+	r.awaitComplete()
+	require.Equal(t, 5, r.countNodes(object.True))
 
 	r.w.StopZone(1, 8*time.Minute)
 	r.wait(time.Minute)
-	require.Equal(t, 5, r.nodes(object.True), "another zone is nothing to them")
+	require.Equal(t, 5, r.countNodes(object.True), "the outage of another zone affects them")
 }
 
-// TestNoManagerBeginsInAnOutage: its caches could not be filled.
-func TestNoManagerBeginsInAnOutage(t *testing.T) {
-	var lives int
+// TestNoManagerStartsInAnOutage: a killed manager is started again only when the APIs answer, because it
+// has to fill its caches.
+func TestNoManagerStartsInAnOutage(t *testing.T) {
+	var passes int
 	r := &run{t: t}
 	r.open(sim.Options{Faults: sim.Faults{Kills: 1, KillWithin: 1}, Manager: manager.Options{
 		Policies: manager.Policies{Safety: safety.DefaultPolicy()},
-		Hooks:    manager.Hooks{Pass: func(manager.Kind, object.Key, int, manager.Result, error) { lives++ }},
+		Hooks:    manager.Hooks{Pass: func(manager.Kind, object.Key, int, manager.Result, error) { passes++ }},
 	}}, fleet(1, deployment.Strategy{}))
 	defer r.w.Close()
 	r.w.StopTarget(time.Hour)
 	r.wait(59 * time.Minute)
-	before := lives
+	before := passes
 	r.wait(2 * time.Minute)
-	require.Positive(t, lives-before)
-	require.Less(t, before, 10, "the first life ended with its first call")
+	require.Positive(t, passes-before, "passes after the outage")
+	require.Less(t, before, 10, "passes of the first process, which dies at its first call")
 }
 
-// TestJumpsAreTheManagersOnly: the manager's clock jumps and its waits still end. The world's time
-// does not jump.
-func TestJumpsAreTheManagersOnly(t *testing.T) {
+// TestOnlyTheManagersClockJumps: JumpClock changes the manager's clock and not the virtual time. The waits
+// of the manager still end.
+func TestOnlyTheManagersClockJumps(t *testing.T) {
 	r := settled(t, sim.Options{})
 	defer r.w.Close()
 	now := r.w.Now()
 	r.w.JumpClock(5 * time.Minute)
 	require.Equal(t, now, r.w.Now())
 	r.roll("large")
-	r.complete()
+	r.awaitComplete()
 	machines, err := r.w.Machines().List(ctx, store.Query{})
 	require.NoError(t, err)
 	for _, m := range machines {
@@ -130,12 +130,12 @@ func TestJumpsAreTheManagersOnly(t *testing.T) {
 	}
 	r.w.JumpClock(-5 * time.Minute)
 	r.roll("small")
-	r.complete()
+	r.awaitComplete()
 }
 
-// TestProviderForgetsWhatItMade: a new VM is in no answer of the provider for as long as Eventually
-// says.
-func TestProviderForgetsWhatItMade(t *testing.T) {
+// TestNewVMsAreNotListedAtOnce: a new VM is missing in the provider's answers for as long as
+// Faults.Eventually says.
+func TestNewVMsAreNotListedAtOnce(t *testing.T) {
 	r := settled(t, sim.Options{Faults: sim.Faults{Eventually: 10 * time.Minute}})
 	defer r.w.Close()
 	r.w.AddOrphanVM("stray")
@@ -155,13 +155,13 @@ func TestLostVMs(t *testing.T) {
 	lost := r.w.Stats().Faults[sim.VMLost]
 	require.Greater(t, lost, 3)
 	r.w.StopFaults()
-	r.complete()
+	r.awaitComplete()
 	require.Greater(t, r.w.Made(), lost)
 }
 
-// TestNoOutageOfNoCluster: without a target cluster its API is never out, and nothing has to be frozen
-// for it (P25).
-func TestNoOutageOfNoCluster(t *testing.T) {
+// TestNoTargetOutageWithoutACluster: without a target cluster its API has no outages, so the fleet is not
+// frozen (P25).
+func TestNoTargetOutageWithoutACluster(t *testing.T) {
 	s := &sim.Scenario{
 		Options:     sim.Options{NoCluster: true},
 		Deployments: []*deployment.Deployment{sim.Fleet("web", 2, deployment.Strategy{})},
@@ -174,10 +174,10 @@ func TestNoOutageOfNoCluster(t *testing.T) {
 	require.Nil(t, play(t, s).Violation)
 }
 
-// TestIllnessUnderAnotherClock: a process that has seen a machine become ill gives it up by the health
-// timeout alone, also if its clock says that this was before the process began (P25).
+// TestHealthTimeoutWithSkewedClock: if a process has seen a machine become unhealthy, only the health
+// timeout counts, and not Grace, even if by the manager's clock this was before the process started (P25).
 // Invariants: P25
-func TestIllnessUnderAnotherClock(t *testing.T) {
+func TestHealthTimeoutWithSkewedClock(t *testing.T) {
 	for _, skew := range []time.Duration{-50 * time.Minute, 0, 50 * time.Minute} {
 		r := &run{t: t}
 		policy := machine.DefaultPolicy()

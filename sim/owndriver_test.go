@@ -21,8 +21,9 @@ import (
 	"github.com/millwright-go/millwright/sim/scenario"
 )
 
-// rest has the driver of a cloud with a REST API in a scenario, and returns the cloud of a run.
-func rest(s *sim.Scenario, bug restcloud.Bug) func() *restcloud.Cloud {
+// useRESTDriver makes a scenario use the driver of a cloud with a REST API. It returns a function that
+// returns the cloud of the last run.
+func useRESTDriver(s *sim.Scenario, bug restcloud.Bug) func() *restcloud.Cloud {
 	var cloud *restcloud.Cloud
 	o := &s.Options
 	o.NoCluster = true
@@ -44,11 +45,12 @@ func rest(s *sim.Scenario, bug restcloud.Bug) func() *restcloud.Cloud {
 	return func() *restcloud.Cloud { return cloud }
 }
 
-// found plays the storm of a seed with a driver that has a mistake, and returns what is wrong.
-func found(t *testing.T, seed uint64, bug restcloud.Bug) string {
+// playStorm plays the storm of a seed with a driver that has the given mistake. It returns the violated
+// rule, or what is left in the cloud, or "".
+func playStorm(t *testing.T, seed uint64, bug restcloud.Bug) string {
 	t.Helper()
 	s := scenario.Random(seed)
-	cloud := rest(s, bug)
+	cloud := useRESTDriver(s, bug)
 	r := play(t, s)
 	switch {
 	case r.Violation != nil:
@@ -61,18 +63,18 @@ func found(t *testing.T, seed uint64, bug restcloud.Bug) string {
 	return ""
 }
 
-// TestDriverOfACloud: a driver whose VMs the world does not know survives storms, if it has no mistake.
+// TestDriverOfACloud: a correct driver whose VMs the world does not know passes storms.
 func TestDriverOfACloud(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() {
 		seeds = 5
 	}
 	for seed := range seeds {
-		require.Empty(t, found(t, seed, ""), "seed %d", seed)
+		require.Empty(t, playStorm(t, seed, ""), "seed %d", seed)
 	}
 }
 
-// TestMistakesOfADriver: storms find mistakes in such a driver within a few seeds.
+// TestMistakesOfADriver: storms find mistakes in such a driver within 20 seeds.
 func TestMistakesOfADriver(t *testing.T) {
 	const seeds = 20
 	for bug, want := range map[restcloud.Bug]string{
@@ -86,17 +88,17 @@ func TestMistakesOfADriver(t *testing.T) {
 		t.Run(string(bug), func(t *testing.T) {
 			what := ""
 			for seed := uint64(0); seed < seeds && what == ""; seed++ {
-				what = found(t, seed, bug)
+				what = playStorm(t, seed, bug)
 			}
 			require.Equal(t, want, what)
 		})
 	}
 }
 
-// TestPanicsOfADriver: they are violations that say where.
+// TestPanicsOfADriver: a panic of a driver is a violation that says where it happened.
 func TestPanicsOfADriver(t *testing.T) {
 	s := scenario.Random(0)
-	rest(s, restcloud.Panics)
+	useRESTDriver(s, restcloud.Panics)
 	v := play(t, s).Violation
 	require.NotNil(t, v)
 	require.Contains(t, v.What, "in CreateMachine of machine by-hand: no size small")
@@ -104,11 +106,11 @@ func TestPanicsOfADriver(t *testing.T) {
 	require.NotContains(t, v.What, "0x")
 }
 
-// TestSameSeedSameRunOfADriver: with a driver of a user's too.
-func TestSameSeedSameRunOfADriver(t *testing.T) {
+// TestSameSeedSameRunWithADriver: the same seed gives the same run with a driver of Options.Driver, too.
+func TestSameSeedSameRunWithADriver(t *testing.T) {
 	trace := func() (all []string) {
 		s := scenario.Random(2)
-		rest(s, "")
+		useRESTDriver(s, "")
 		s.Options.Tell = func(at time.Time, what string) { all = append(all, at.String()+" "+what) }
 		play(t, s)
 		return all
@@ -120,27 +122,27 @@ func TestSameSeedSameRunOfADriver(t *testing.T) {
 	require.Equal(t, first, trace())
 }
 
-// watched is a driver around the world's provider that counts what it is answered.
-type watched struct {
+// countingDriver wraps the world's provider, and counts the codes of its answers.
+type countingDriver struct {
 	driver.Driver
 	answers map[codes.Code]int
 }
 
-func (d watched) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (d countingDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	out, err := d.Driver.CreateMachine(ctx, req)
 	d.answers[codes.Of(err)]++
 	return out, err
 }
 
-// TestFaultsBelowADriver: what a driver calls fails as often as Faults say, and no more when the faults
-// stop.
+// TestFaultsBelowADriver: the requests of a driver fail as often as Faults say, and not after the faults
+// have stopped.
 func TestFaultsBelowADriver(t *testing.T) {
 	s := &sim.Scenario{Deployments: []*deployment.Deployment{sim.Fleet("web", 5, deployment.Strategy{})}}
 	s.Steps = []sim.Step{{After: time.Hour, Do: sim.Scale, Name: "web", N: 20}}
 	s.FaultsAfterSteps, s.Keep = time.Hour, true
 	answers := map[codes.Code]int{}
 	s.Options.Faults = sim.Faults{Call: 0.3, Codes: []codes.Code{codes.Aborted}, LostCall: 0.3}
-	s.Options.Driver = func(w *sim.World) driver.Driver { return watched{w.Provider(), answers} }
+	s.Options.Driver = func(w *sim.World) driver.Driver { return countingDriver{w.Provider(), answers} }
 	r := play(t, s)
 	require.NoError(t, errorOf(r.Violation))
 	require.Positive(t, answers[codes.Aborted])
@@ -155,21 +157,21 @@ func TestFaultsBelowADriver(t *testing.T) {
 	require.Equal(t, map[codes.Code]int{codes.OK: 5}, answers)
 }
 
-// slow is a driver that waits before it asks the provider.
-type slow struct {
+// slowDriver is a driver that waits before it creates a VM.
+type slowDriver struct {
 	driver.Driver
 	wait func(context.Context) error
 }
 
-func (d slow) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (d slowDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	if err := d.wait(ctx); err != nil {
 		return nil, err
 	}
 	return d.Driver.CreateMachine(ctx, req)
 }
 
-// TestDriversWaitInTheWorld: as long as a driver waits with World.Sleep, or by its own clock, a call takes
-// in the world. Others go on meanwhile. The call's context ends after its time in the world.
+// TestDriversWaitInTheWorld: a call takes as much virtual time as the driver waits with World.Sleep, or by
+// its own clock. Other calls run meanwhile. The call's context ends at its deadline in virtual time.
 func TestDriversWaitInTheWorld(t *testing.T) {
 	const wait = 7 * time.Minute
 	now := time.Time{} // of the driver's own clock
@@ -194,7 +196,7 @@ func TestDriversWaitInTheWorld(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := sim.Options{NoCluster: true, DriverNow: func() time.Time { return now }}
-			o.Driver = func(w *sim.World) driver.Driver { return slow{w.Provider(), test.make(w)} }
+			o.Driver = func(w *sim.World) driver.Driver { return slowDriver{w.Provider(), test.make(w)} }
 			w, err := sim.New(o)
 			require.NoError(t, err)
 			defer w.Close()
@@ -212,8 +214,8 @@ func TestDriversWaitInTheWorld(t *testing.T) {
 	}
 }
 
-// TestTransport: what it answers when the provider fails, and that requests from outside of a call and
-// undisturbed ones do not fail.
+// TestTransport: Transport gives all of its answers when the provider fails. Requests outside of a call,
+// and with a context of Undisturbed, do not fail.
 func TestTransport(t *testing.T) {
 	seen := map[string]int{}
 	carried := 0
@@ -238,7 +240,7 @@ func TestTransport(t *testing.T) {
 			return a.Status + " " + string(body)
 		}
 		require.Equal(t, "200 OK cloud/vms!", post(ctx), "outside of a call")
-		return slow{w.Provider().Memory, func(ctx context.Context) error {
+		return slowDriver{w.Provider().Memory, func(ctx context.Context) error {
 			before := carried
 			what := post(ctx)
 			seen[fmt.Sprintf("%s, carried out %d times", what, carried-before)]++
@@ -267,7 +269,7 @@ func TestTransport(t *testing.T) {
 	require.Empty(t, seen)
 }
 
-// TestOptionsOfAnotherProvider: what does not go together is an error that names the field.
+// TestOptionsOfAnotherProvider: Options.Class without Driver or NoCluster is an error that names the field.
 func TestOptionsOfAnotherProvider(t *testing.T) {
 	class := func(string) *machine.Class { return restcloud.Class(object.Key{}, "small") }
 	own := func(*sim.World) driver.Driver { return driver.Unimplemented{} }
@@ -281,8 +283,8 @@ func TestOptionsOfAnotherProvider(t *testing.T) {
 	}
 }
 
-// TestScenariosWithoutACluster: they converge, with the world's own driver as well. Seed 173 has a pool
-// that is updated with more instances than wanted.
+// TestScenariosWithoutACluster: random scenarios converge without a cluster, too. Seed 173 has a pool that
+// is updated with more instances than wanted.
 func TestScenariosWithoutACluster(t *testing.T) {
 	for _, seed := range []uint64{1, 3, 5, 14, 173} {
 		s := scenario.Random(seed)
@@ -293,8 +295,8 @@ func TestScenariosWithoutACluster(t *testing.T) {
 	}
 }
 
-// TestCallsThatHang plays storms in which calls to the provider do not end at their deadline, up to
-// nearly each third of them: P52 and all other invariants hold, and all converges.
+// TestCallsThatHang plays storms in which 2 to 30 percent of the calls to the provider ignore their
+// deadline. P52 and all other invariants hold, and everything converges.
 // Invariants: P52
 func TestCallsThatHang(t *testing.T) {
 	seeds := uint64(60)

@@ -19,7 +19,7 @@ import (
 
 const pausedKey = "millwright-go/paused"
 
-// setPause writes the annotation, as a user does who tries again after a conflict.
+// setPause writes the annotation that pauses an object, or removes it if value is empty.
 func setPause[T object.Object[T]](r *run, c store.Collection[T], key object.Key, value string) {
 	_, err := store.Edit(ctx, c, key, func(o T) error {
 		meta := o.ObjectMeta()
@@ -38,7 +38,8 @@ func setPause[T object.Object[T]](r *run, c store.Collection[T], key object.Key,
 	}
 }
 
-// pauseSome pauses or resumes some machines and sets, by a number.
+// pauseSome pauses a third of the machines and a quarter of the sets; n chooses which ones. With resume,
+// it resumes all.
 func (r *run) pauseSome(n uint64, resume bool) {
 	machines, err := r.w.Machines().List(ctx, store.Query{})
 	require.NoError(r.t, err)
@@ -62,32 +63,31 @@ func (r *run) pauseSome(n uint64, resume bool) {
 	}
 }
 
-// untouched records the VMs of machines that are paused now. Later it reports whether a VM is gone
-// that was not already being deleted.
-func (r *run) untouched() (kept map[string]bool, still func()) {
+// pausedVMs returns the VMs of running machines that are paused now, and a function that requires them to
+// exist.
+func (r *run) pausedVMs() (ids map[string]bool, requireAll func()) {
 	machines, err := r.w.Machines().List(ctx, store.Query{})
 	require.NoError(r.t, err)
-	kept = map[string]bool{}
+	ids = map[string]bool{}
 	for _, m := range machines {
 		if m.Annotations[pausedKey] == "true" && !m.Deleted() && m.Status.Phase == machine.PhaseRunning {
-			kept[m.Spec.ProviderID] = true
+			ids[m.Spec.ProviderID] = true
 		}
 	}
-	return kept, func() {
-		there := map[string]bool{}
+	return ids, func() {
+		exists := map[string]bool{}
 		for _, vm := range r.w.Provider().VMs() {
-			there[vm.ID] = true
+			exists[vm.ID] = true
 		}
-		for id := range kept {
-			require.True(r.t, there[id], "VM %s of a paused machine is gone", id)
+		for id := range ids {
+			require.True(r.t, exists[id], "VM %s of a paused machine is gone", id)
 		}
 	}
 }
 
-// TestPausesInAStorm: machines and sets are paused and resumed while a fleet is edited, machines
-// get too old, and anything fails. A machine that was paused while it ran keeps its VM as long as
-// it is paused, and the bounds hold. Once all are resumed, the fleet converges to the last spec and
-// can be deleted.
+// TestPausesInAStorm: machines and sets are paused and resumed while a fleet is edited, machines expire,
+// and anything fails. A running machine that is paused keeps its VM as long as it is paused, and the bounds
+// hold. Once all are resumed, the fleet converges to the last spec and can be deleted.
 // Invariants: P7
 func TestPausesInAStorm(t *testing.T) {
 	seeds := uint64(40)
@@ -102,21 +102,21 @@ func TestPausesInAStorm(t *testing.T) {
 			d.Spec.MaxAge = 6 * time.Hour
 			r.open(sim.Options{Seed: seed, Faults: storm(), Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}}, d)
 			defer r.w.Close()
-			kept, classes := 0, []string{"large", "huge", "small"}
+			pausedCount, classes := 0, []string{"large", "huge", "small"}
 			for i := range uint64(4) {
 				r.wait(time.Duration(20+seed%5*30) * time.Minute)
 				r.pauseSome(seed+i, false)
-				r.wait(time.Minute) // what was under way
-				paused, still := r.untouched()
-				kept += len(paused)
+				r.wait(time.Minute) // orders from before the pause
+				paused, requireAll := r.pausedVMs()
+				pausedCount += len(paused)
 				r.roll(classes[(seed+i)%3])
 				r.scale(int32((seed + 3*i) % 6))
-				r.stray(1)
+				r.addOrphanVM(1)
 				r.wait(2 * time.Hour)
-				still()
+				requireAll()
 				r.pauseSome(0, true)
 			}
-			require.Positive(t, kept, "some were paused")
+			require.Positive(t, pausedCount, "paused machines")
 			r.w.StopFaults()
 			require.NoError(t, r.w.Until(func() bool { return r.w.Complete("web") }, patience), "seed %d", seed)
 			require.NoError(t, r.w.Deployments().Delete(ctx, web, ""))
@@ -125,9 +125,8 @@ func TestPausesInAStorm(t *testing.T) {
 	}
 }
 
-// TestDeletedInAStorm: a fleet is deleted at some moment of its creation or of a rollout while
-// anything fails, including late orders of dead processes. All its objects are deleted in the end,
-// and no VM is left.
+// TestDeletedInAStorm: a fleet is deleted during its creation or a rollout while anything fails, including
+// late calls of dead processes. All its objects are deleted in the end, and no VM is left.
 // Invariants: P14
 func TestDeletedInAStorm(t *testing.T) {
 	seeds := uint64(80)
@@ -161,32 +160,31 @@ func endInAStorm(t *testing.T, seed uint64) {
 	require.NoError(t, r.w.Until(r.empty, patience), "seed %d: %s", seed, r.left())
 }
 
-// TestFleetIsRenewed: the machines of a fleet may get a week old. Over a month the fleet is
-// replaced again and again, each time within its bounds, spread over the tenth of a week by which
-// the ages differ, and at rest in between.
-func TestFleetIsRenewed(t *testing.T) {
+// TestMaxAgeRenewsTheFleet: the maximum age of machines is a week. In a month each machine is replaced about
+// four times, within the bounds. The age at which a machine is replaced varies by a tenth.
+func TestMaxAgeRenewsTheFleet(t *testing.T) {
 	r := &run{t: t}
 	d := fleet(6, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 2}})
 	d.Spec.MaxAge = 7 * 24 * time.Hour
 	r.start(7, sim.Faults{}, d, manager.Hooks{})
 	defer r.w.Close()
-	r.complete()
+	r.awaitComplete()
 	most := 0
 	r.w.Watch(func() {
 		machines, _ := r.w.Machines().List(ctx, store.Query{})
 		most = max(most, len(machines))
 	})
 	r.wait(31 * 24 * time.Hour)
-	r.complete()
+	r.awaitComplete()
 	require.GreaterOrEqual(t, r.w.Made(), 6+4*5)
 	require.LessOrEqual(t, r.w.Made(), 6+4*6+6)
 	require.LessOrEqual(t, most, 8)
 	found, err := r.w.Deployments().Get(ctx, web)
 	require.NoError(t, err)
-	require.EqualValues(t, 1, found.Revision, "it is no rollout")
+	require.EqualValues(t, 1, found.Revision, "replacement for age made a new revision")
 }
 
-// storm is a world in which anything fails.
+// storm returns faults with which anything fails.
 func storm() sim.Faults {
 	f := busy()
 	f.LostAnswer, f.Call, f.LostCall, f.Eventually = 0.03, 0.1, 0.05, 20*time.Second

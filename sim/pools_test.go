@@ -23,9 +23,9 @@ var poolActions = []sim.Action{
 	sim.FailGroup, sim.StopGroups, sim.DeletePool, sim.RemakePool, sim.ForgetPool,
 }
 
-// TestPoolsUnderAnotherClock: instances join also if the manager's clock is further behind the cluster's,
-// or ahead of it, than a bootstrap token lives.
-func TestPoolsUnderAnotherClock(t *testing.T) {
+// TestPoolsWithSkewedClock: instances join even if the manager's clock differs from that of the cluster by
+// more than the lifetime of a bootstrap token.
+func TestPoolsWithSkewedClock(t *testing.T) {
 	for seed := range uint64(6) {
 		for _, skew := range []time.Duration{-50 * time.Minute, 50 * time.Minute} {
 			s := scenario.RandomPools(seed)
@@ -38,16 +38,15 @@ func TestPoolsUnderAnotherClock(t *testing.T) {
 	}
 }
 
-// TestPoolStorm plays scenarios with pools in which anything fails, as TestStorm does with fleets.
-// It checks the following, and that each call is made, each call is refused, and each step takes
-// effect:
+// TestPoolStorm plays scenarios with pools in which anything fails, as TestStorm does with fleets. All calls
+// are made, all are refused at times, and all steps take effect. The following holds:
 //   - groups have the sizes that are wanted and no others (P30, P31);
 //   - phases move along the table (P32);
 //   - each instance is named once (P33);
-//   - an instance that the manager removes was chosen and is empty (P34);
+//   - an instance that the manager removes was chosen and is drained (P34);
 //   - groups are deleted with their pools and before their bootstrap data (P35), also if the
 //     manager was killed (P36);
-//   - what is at rest is left alone (P37);
+//   - nothing is written or called for a pool at rest (P37);
 //   - no node of a pool is left without an owner (P39).
 //
 // Invariants: P30 P31 P32 P33 P34 P35 P36 P37 P39 P44
@@ -88,15 +87,15 @@ func TestPoolStorm(t *testing.T) {
 		}
 	}
 	for _, call := range []machinepool.Call{machinepool.DeletePool, machinepool.GetPoolStatus} {
-		require.Zero(t, sum.PoolRefusals[sim.PoolRefusal{Call: call, Code: codes.NotFound}], "that would be a lie")
+		require.Zero(t, sum.PoolRefusals[sim.PoolRefusal{Call: call, Code: codes.NotFound}], "the provider wrongly answered that a group was gone")
 	}
 	t.Logf("%d steps, %d passes, %d kills; calls %v", sum.Steps, sum.Passes, sum.Kills(), sum.PoolCalls)
 }
 
-// herd is a pool of three in a world without faults, whose driver may remove what we choose, with
-// these steps an hour apart.
+// herd returns a scenario without faults of a pool of three, with these steps an hour apart. Its driver can
+// remove and replace given instances.
 func herd(steps ...sim.Step) *sim.Scenario {
-	s := &sim.Scenario{Options: off, Classes: []string{"large"}, Pools: []*machinepool.Pool{sim.Pool("herd", 3)}, Steps: steps}
+	s := &sim.Scenario{Options: quiet, Classes: []string{"large"}, Pools: []*machinepool.Pool{sim.Pool("herd", 3)}, Steps: steps}
 	s.Options.Pools = &sim.PoolOptions{Features: machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}}
 	for i := range s.Steps {
 		s.Steps[i].After, s.Steps[i].Name = time.Hour, "herd"
@@ -104,12 +103,12 @@ func herd(steps ...sim.Step) *sim.Scenario {
 	return s
 }
 
-// TestPoolLives: in a world without faults a pool always converges to its spec, by the calls that
+// TestPoolLives: without faults, a pool converges to its spec after each kind of step, by the calls that
 // are meant for that.
 func TestPoolLives(t *testing.T) {
 	for name, c := range map[string]struct {
 		step sim.Step
-		want map[machinepool.Call]int // besides the creation and the status reads
+		want map[machinepool.Call]int // in addition to the creation and the status reads
 	}{
 		"nothing":  {sim.Step{}, map[machinepool.Call]int{}},
 		"up":       {sim.Step{Do: sim.ScalePool, N: 5}, map[machinepool.Call]int{machinepool.ScalePool: 1}},
@@ -148,8 +147,8 @@ func TestPoolLives(t *testing.T) {
 	}
 }
 
-// TestAutoscaledPools: the provider's autoscaler sets the size, and the manager takes it back as it
-// is.
+// TestAutoscaledPools: the provider's autoscaler sets the size. When autoscaling ends, the manager keeps
+// that size.
 func TestAutoscaledPools(t *testing.T) {
 	s := herd(sim.Step{Do: sim.Autoscale, Value: "true"}, sim.Step{Do: sim.ResizeGroup, N: 6}, sim.Step{Do: sim.ResizeGroup, N: 2}, sim.Step{Do: sim.Autoscale})
 	s.FaultsAfterSteps, s.Keep = time.Hour, true
@@ -167,38 +166,38 @@ func TestAutoscaledPools(t *testing.T) {
 	require.Zero(t, r.Stats.PoolCalls[machinepool.ScalePool]+r.Stats.PoolCalls[machinepool.DeleteInstances])
 }
 
-// idle is a pool driver that ignores one call and answers that it was carried out.
-type idle struct {
+// ignoringDriver is a pool driver that ignores one kind of call, and answers that it was carried out.
+type ignoringDriver struct {
 	pooldriver.Driver
 	w    *sim.World
 	call machinepool.Call
 }
 
-func (d idle) Unwrap() pooldriver.Driver { return d.Driver }
+func (d ignoringDriver) Unwrap() pooldriver.Driver { return d.Driver }
 
-func (d idle) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
+func (d ignoringDriver) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
 	if d.call == machinepool.ScalePool {
 		return &pooldriver.Response{}, nil
 	}
 	return d.Driver.ScalePool(ctx, req)
 }
 
-func (d idle) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
+func (d ignoringDriver) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
 	if d.call == machinepool.DeletePool {
 		return &pooldriver.Response{}, nil
 	}
 	return d.Driver.DeletePool(ctx, req)
 }
 
-// TestBrokenPoolDriversAreSeen: the simulation shows what a driver does wrong, and a smaller
-// scenario shows it too.
+// TestBrokenPoolDriversAreFound: the simulation finds a pool driver's mistake, and Shrink makes the scenario
+// that finds it smaller.
 // Invariants: P37
-func TestBrokenPoolDriversAreSeen(t *testing.T) {
+func TestBrokenPoolDriversAreFound(t *testing.T) {
 	for call, rule := range map[machinepool.Call]string{machinepool.ScalePool: sim.RuleSettled, machinepool.DeletePool: "P35"} {
 		s := herd(sim.Step{Do: sim.SpreadPool, N: 2}, sim.Step{Do: sim.ScalePool, N: 5}, sim.Step{Do: sim.LoseInstance})
 		s.Pools = append(s.Pools, sim.Pool("flock", 1))
 		s.Limit = 12 * time.Hour
-		s.Options.PoolDriver = func(w *sim.World) pooldriver.Driver { return idle{w.Groups(), w, call} }
+		s.Options.PoolDriver = func(w *sim.World) pooldriver.Driver { return ignoringDriver{w.Groups(), w, call} }
 		found := play(t, s).Violation
 		require.NotNil(t, found, "%s", call)
 		require.Equal(t, rule, found.Rule)
@@ -209,8 +208,7 @@ func TestBrokenPoolDriversAreSeen(t *testing.T) {
 	}
 }
 
-// TestPoolScenariosAreSaved: a saved scenario plays again to the same end, and the same seed gives
-// the same run.
+// TestPoolScenariosAreSaved: a scenario that was written to JSON and read again gives the same run.
 func TestPoolScenariosAreSaved(t *testing.T) {
 	for seed := range uint64(5) {
 		s := scenario.RandomPools(seed)
@@ -226,13 +224,13 @@ func TestPoolScenariosAreSaved(t *testing.T) {
 	}
 }
 
-// TestStormsWithoutPools: most storms have no pools, and pools do not change those storms.
+// TestStormsWithoutPools: most storms have no pools, and no steps that change pools.
 func TestStormsWithoutPools(t *testing.T) {
-	with := 0
+	withPools := 0
 	for seed := range uint64(100) {
 		s := scenario.Random(seed)
 		if s.Options.Pools != nil {
-			with++
+			withPools++
 			require.NotEmpty(t, s.Pools)
 			continue
 		}
@@ -241,5 +239,5 @@ func TestStormsWithoutPools(t *testing.T) {
 			require.NotContains(t, poolActions, s.Steps[i].Do)
 		}
 	}
-	require.InDelta(t, 20, with, 10)
+	require.InDelta(t, 20, withPools, 10)
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// stormy is a world in which anything fails, with the safety loops of the fleet on.
+// stormy returns options with which anything fails, with the loops of package safety.
 func stormy(seed uint64) sim.Options {
 	return sim.Options{Seed: seed, Faults: storm(), Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}}
 }
 
-// TestRecordingChangesNothing: a run is the same with and without a recorder, and two records of a
-// run are the same.
+// TestRecordingChangesNothing: a run is the same with and without recorders, and two runs with the same
+// seed give the same history.
 func TestRecordingChangesNothing(t *testing.T) {
 	tell := func(record bool) (story string, h *history.History) {
 		r := &run{t: t}
@@ -54,9 +54,9 @@ func TestRecordingChangesNothing(t *testing.T) {
 	require.NotEmpty(t, first.Samples)
 }
 
-// TestRecorderCountsWhatIsThere compares what a recorder counts as changes come in with a count of
-// the whole fleet, after every effect of a run in which machines fail, are rolled, updated in place
-// and deleted by hand. It does the same with a recorder that started later.
+// TestRecorderCountsWhatIsThere compares the counts of a recorder with a count of the whole fleet, after
+// every change in a run in which machines fail, are rolled, updated in place and deleted by hand. It does
+// the same with recorders that start later.
 func TestRecorderCountsWhatIsThere(t *testing.T) {
 	for name, strategy := range map[string]deployment.Strategy{
 		"rolling":  {MaxSurge: rollout.IntOrPercent{Value: 1}},
@@ -70,9 +70,9 @@ func TestRecorderCountsWhatIsThere(t *testing.T) {
 			looks, parts := 0, history.Sample{}
 			record := func() *sim.Recorder {
 				recorder := r.w.Record("web")
-				r.w.Watch(func() { // after the recorder's own look
-					want := r.look()
-					if !assert.Equal(t, want, machineCount(recorder.History().Last())) {
+				r.w.Watch(func() { // is called after the recorder has counted
+					want := r.countFleet()
+					if !assert.Equal(t, want, countsOnly(recorder.History().Last())) {
 						t.FailNow()
 					}
 					looks++
@@ -101,13 +101,13 @@ func TestRecorderCountsWhatIsThere(t *testing.T) {
 				assert.Positive(t, n, part)
 			}
 			assert.Equal(t, strategy.Kind == deployment.InPlaceUpdate, parts.Updating > 0)
-			assert.Zero(t, machineCount(first.History().Last()))
+			assert.Zero(t, countsOnly(first.History().Last()))
 		})
 	}
 }
 
-// look counts the whole fleet.
-func (r *run) look() (s history.Sample) {
+// countFleet returns a sample with the counts of the whole fleet, without bounds.
+func (r *run) countFleet() (s history.Sample) {
 	d, err := r.w.Deployments().Get(ctx, web)
 	if err != nil {
 		return s
@@ -149,8 +149,8 @@ func tallyMachine(s *history.Sample, m *machine.Machine, current bool) {
 	}
 }
 
-// machineCount is what look counts of a sample.
-func machineCount(s history.Sample) history.Sample {
+// countsOnly returns a sample without what countFleet leaves out.
+func countsOnly(s history.Sample) history.Sample {
 	s.After, s.Floor, s.Ceiling, s.MinAvailable, s.MaxTotal, s.Short, s.Over = 0, 0, 0, 0, 0, 0, 0
 	return s
 }
@@ -162,7 +162,7 @@ func add(a, b history.Sample) history.Sample {
 	return a
 }
 
-// removeOne deletes a machine that runs, by hand.
+// removeOne deletes a running machine, as a user does.
 func (r *run) removeOne() {
 	r.t.Helper()
 	machines, err := r.w.Machines().List(ctx, store.Query{})
@@ -176,33 +176,33 @@ func (r *run) removeOne() {
 	require.Fail(r.t, "no machine is ready")
 }
 
-// TestRecordedBounds: at rest, floor and ceiling are the strategy's. The history has what is
-// wanted, and each change of that.
+// TestRecordedBounds: at rest, the recorded floor and ceiling are those of the strategy. During a change
+// they are the widest since the fleet was last complete.
 func TestRecordedBounds(t *testing.T) {
 	r := &run{t: t}
 	r.open(sim.Options{}, fleet(4, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 2}, MaxUnavailable: rollout.IntOrPercent{Value: 1}}))
 	defer r.w.Close()
 	recorder := r.w.Record("web")
 	last := recorder.History().Last()
-	assert.Equal(t, []int{4, 3, 6}, []int{last.Wanted, last.Floor, last.Ceiling}, "before anything was checked")
-	r.complete()
+	assert.Equal(t, []int{4, 3, 6}, []int{last.Wanted, last.Floor, last.Ceiling}, "before the first change")
+	r.awaitComplete()
 	r.wait(time.Hour)
 	last = recorder.History().Last()
 	assert.Equal(t, []int{4, 3, 6, 4}, []int{last.Wanted, last.Floor, last.Ceiling, last.NewAvailable})
 	r.scale(9)
 	r.wait(time.Second)
 	last = recorder.History().Last()
-	assert.Equal(t, []int{9, 3, 11}, []int{last.Wanted, last.Floor, last.Ceiling}, "as wide as since it was complete")
-	r.complete()
+	assert.Equal(t, []int{9, 3, 11}, []int{last.Wanted, last.Floor, last.Ceiling}, "the widest bounds since the fleet was complete")
+	r.awaitComplete()
 	r.wait(time.Hour)
 	last = recorder.History().Last()
 	assert.Equal(t, []int{9, 8, 11, 9}, []int{last.Wanted, last.Floor, last.Ceiling, last.NewAvailable})
 	h := recorder.History()
-	assert.Equal(t, r.w.Now().Sub(h.Start), h.Length, "the quiet end belongs to it")
+	assert.Equal(t, r.w.Now().Sub(h.Start), h.Length, "the time after the last change is missing")
 }
 
-// whats returns the words of all marks of a kind.
-func whats(h *history.History, kind history.Kind) (out []string) {
+// texts returns the texts of all marks of a kind.
+func texts(h *history.History, kind history.Kind) (out []string) {
 	for i := range h.Marks {
 		if h.Marks[i].Kind == kind {
 			out = append(out, h.Marks[i].What)
@@ -211,10 +211,10 @@ func whats(h *history.History, kind history.Kind) (out []string) {
 	return out
 }
 
-// TestRecordedEdits: changes by the owner are recorded in words. Changes by the manager to the same
-// objects are not.
+// TestRecordedEdits: changes by the owner are recorded in words. Changes of the same objects by the manager
+// are not.
 func TestRecordedEdits(t *testing.T) {
-	w, err := sim.New(off)
+	w, err := sim.New(quiet)
 	require.NoError(t, err)
 	defer w.Close()
 	recorder := w.Record("web")
@@ -222,13 +222,13 @@ func TestRecordedEdits(t *testing.T) {
 	_, err = w.Deployments().Create(ctx, fleet(2, deployment.Strategy{}))
 	require.NoError(t, err)
 	r := &run{t: t, w: w}
-	r.complete()
+	r.awaitComplete()
 	r.roll("large")
-	r.complete()
+	r.awaitComplete()
 	r.wait(time.Minute)
 	r.edit("", func(s *deployment.Spec) { s.RollbackTo = &deployment.Rollback{} })
 	r.wait(10 * time.Minute)
-	r.complete()
+	r.awaitComplete()
 	r.edit("", func(s *deployment.Spec) { s.Paused = true })
 	r.edit("", func(s *deployment.Spec) { s.Paused = false })
 	r.edit("", func(s *deployment.Spec) { s.Strategy.Kind = deployment.Recreate })
@@ -244,12 +244,12 @@ func TestRecordedEdits(t *testing.T) {
 	assert.Equal(t, []string{
 		"created with 2 machines of class small", "class large wanted", "rollback asked for", "paused", "resumed",
 		"strategy changed", "edited", "another template wanted", "a machine deleted by hand", "1 machine wanted", "deleted",
-	}, whats(h, history.Edit))
-	assert.Empty(t, whats(h, history.Fault))
-	assert.Zero(t, machineCount(h.Last()))
+	}, texts(h, history.Edit))
+	assert.Empty(t, texts(h, history.Fault))
+	assert.Zero(t, countsOnly(h.Last()))
 }
 
-// TestRecordedFaults: the recorded faults and kills are those that occurred.
+// TestRecordedFaults: faults and kills are recorded.
 func TestRecordedFaults(t *testing.T) {
 	r := &run{t: t}
 	o := stormy(9)
@@ -263,17 +263,17 @@ func TestRecordedFaults(t *testing.T) {
 	assert.Equal(t, 4, tally.Times[history.Kill])
 	assert.Zero(t, tally.Times[history.Violation])
 	for _, what := range []string{"call to the provider failed", "answer of a store lost", "answer of the provider lost"} {
-		assert.Contains(t, whats(h, history.Fault), what)
+		assert.Contains(t, texts(h, history.Fault), what)
 	}
 }
 
-// TestRecordedViolation: a violation is in the history, with its words.
+// TestRecordedViolation: a violation is in the history, with its text.
 func TestRecordedViolation(t *testing.T) {
 	r := &run{t: t}
 	r.open(sim.Options{}, fleet(1, deployment.Strategy{}))
 	defer r.w.Close()
 	recorder := r.w.Record("web")
-	r.complete()
+	r.awaitComplete()
 	machines, err := r.w.Machines().List(ctx, store.Query{})
 	require.NoError(t, err)
 	m := machines[0].Clone()
@@ -282,19 +282,19 @@ func TestRecordedViolation(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.w.Machines().Delete(ctx, m.Key, m.UID))
 	require.ErrorContains(t, r.w.Run(time.Hour), "P14")
-	violations := whats(recorder.History(), history.Violation)
+	violations := texts(recorder.History(), history.Violation)
 	require.NotEmpty(t, violations)
 	assert.Equal(t, "P14: a VM of machine "+m.Name+" lives, and its record is gone", violations[0])
 }
 
-// TestRecordedFreeze: a fleet is frozen from the moment its label says so.
+// TestRecordedFreeze: a freeze is recorded from the moment at which the label is set until it is removed.
 func TestRecordedFreeze(t *testing.T) {
 	p := safety.DefaultPolicy()
 	r := &run{t: t}
 	r.open(sim.Options{Manager: manager.Options{Policies: manager.Policies{Safety: p}}}, fleet(2, deployment.Strategy{}))
 	defer r.w.Close()
 	recorder := r.w.Record("web")
-	r.complete()
+	r.awaitComplete()
 	d, err := r.w.Deployments().Get(ctx, web)
 	require.NoError(t, err)
 	at := r.w.Now()
@@ -312,7 +312,7 @@ func TestRecordedFreeze(t *testing.T) {
 	}
 	require.Len(t, freezes(), 1)
 	late := r.w.Record("web").History()
-	assert.Equal(t, []string{"frozen: too many machines"}, whats(late, history.Freeze), "it was when recording began")
+	assert.Equal(t, []string{"frozen: too many machines"}, texts(late, history.Freeze), "the fleet was frozen when recording began")
 	require.NoError(t, r.w.Until(func() bool {
 		d, err := r.w.Deployments().Get(ctx, web)
 		return err == nil && !p.Frozen(&d.Meta)
@@ -326,9 +326,9 @@ func TestRecordedFreeze(t *testing.T) {
 	assert.Less(t, freezes()[0].Until, h.Length)
 }
 
-// TestSpans: a span lasts until its end, or until now.
+// TestSpans: a span lasts until it is ended, or until now.
 func TestSpans(t *testing.T) {
-	w, err := sim.New(off)
+	w, err := sim.New(quiet)
 	require.NoError(t, err)
 	defer w.Close()
 	recorder := w.Record("web")
@@ -353,7 +353,7 @@ func TestSpans(t *testing.T) {
 
 // TestRecordersOfTwoFleets: each counts its own machines, and records changes by its own owner.
 func TestRecordersOfTwoFleets(t *testing.T) {
-	w, err := sim.New(off)
+	w, err := sim.New(quiet)
 	require.NoError(t, err)
 	defer w.Close()
 	r := &run{t: t, w: w}
@@ -367,11 +367,11 @@ func TestRecordersOfTwoFleets(t *testing.T) {
 	}
 	require.NoError(t, w.Until(func() bool { return w.Complete("web") && w.Complete("api") }, patience))
 	r.scale(3)
-	r.complete()
-	assert.Equal(t, history.Sample{Wanted: 3, NewAvailable: 3}, machineCount(one.History().Last()))
-	assert.Equal(t, history.Sample{Wanted: 5, NewAvailable: 5}, machineCount(other.History().Last()))
-	assert.Equal(t, []string{"created with 2 machines of class small", "3 machines wanted"}, whats(one.History(), history.Edit))
-	assert.Equal(t, []string{"created with 5 machines of class small"}, whats(other.History(), history.Edit))
+	r.awaitComplete()
+	assert.Equal(t, history.Sample{Wanted: 3, NewAvailable: 3}, countsOnly(one.History().Last()))
+	assert.Equal(t, history.Sample{Wanted: 5, NewAvailable: 5}, countsOnly(other.History().Last()))
+	assert.Equal(t, []string{"created with 2 machines of class small", "3 machines wanted"}, texts(one.History(), history.Edit))
+	assert.Equal(t, []string{"created with 5 machines of class small"}, texts(other.History(), history.Edit))
 }
 
 // TestFrozenSetsAreForgotten: a fleet is frozen only by its own sets, and only by those that still
@@ -384,7 +384,7 @@ func TestFrozenSetsAreForgotten(t *testing.T) {
 	recorder, other := r.w.Record("web"), r.w.Record("api")
 	r.wait(time.Minute)
 	second := fleet(0, deployment.Strategy{})
-	second.Name, second.Spec.Paused = "api", true // and so without a set
+	second.Name, second.Spec.Paused = "api", true // so that it gets no set
 	_, err := r.w.Deployments().Create(ctx, second)
 	require.NoError(t, err)
 	sets, err := r.w.Sets().List(ctx, store.Query{})
@@ -398,11 +398,11 @@ func TestFrozenSetsAreForgotten(t *testing.T) {
 	require.NoError(t, r.w.Sets().Delete(ctx, stored.Key, stored.UID))
 	r.wait(time.Hour)
 	h := recorder.History()
-	require.Equal(t, []string{"frozen: too many machines"}, whats(h, history.Freeze))
+	require.Equal(t, []string{"frozen: too many machines"}, texts(h, history.Freeze))
 	for _, m := range h.Marks {
 		if m.Kind == history.Freeze {
 			assert.Equal(t, m.After, m.Until)
 		}
 	}
-	assert.Empty(t, whats(other.History(), history.Freeze))
+	assert.Empty(t, texts(other.History(), history.Freeze))
 }

@@ -18,21 +18,21 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// tb is what *testing.T and *rapid.T share.
+// tb is the common interface of *testing.T and *rapid.T.
 type tb interface {
 	require.TestingT
 	Helper()
 	Logf(format string, args ...any)
 }
 
-// run is one fleet in one world.
+// run is one fleet, the deployment web, in one world.
 type run struct {
 	t   tb
 	w   *sim.World
-	say func(text string) // or nil
+	say func(text string) // is told of the user's edits; or nil
 }
 
-// patience is how long, in the world's time, anything may take.
+// patience is how long anything may take, in virtual time.
 const patience = 48 * time.Hour
 
 func (r *run) start(seed uint64, faults sim.Faults, d *deployment.Deployment, hooks manager.Hooks) {
@@ -40,12 +40,12 @@ func (r *run) start(seed uint64, faults sim.Faults, d *deployment.Deployment, ho
 	r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{Hooks: hooks}}, d)
 }
 
-// off are the options of a world in which nothing happens but what a test is about.
-var off = sim.Options{Manager: manager.Options{Policies: manager.Policies{Safety: safety.Off()}}}
+// quiet holds the options of a world without faults, and without the loops of package safety.
+var quiet = sim.Options{Manager: manager.Options{Policies: manager.Policies{Safety: safety.Off()}}}
 
 func (r *run) open(o sim.Options, d *deployment.Deployment) {
 	r.t.Helper()
-	o.Manager.Policies.Safety = cmp.Or(o.Manager.Policies.Safety, off.Manager.Policies.Safety)
+	o.Manager.Policies.Safety = cmp.Or(o.Manager.Policies.Safety, quiet.Manager.Policies.Safety)
 	w, err := sim.New(o)
 	require.NoError(r.t, err)
 	r.w = w
@@ -74,8 +74,9 @@ func (r *run) roll(class string) {
 	r.edit("class "+class+" is wanted", func(s *deployment.Spec) { s.Template.Spec.Class.Name = class })
 }
 
-// complete waits until all machines are as wanted. Its user continues rollouts that stop.
-func (r *run) complete() {
+// awaitComplete waits until all machines are as wanted. It continues a rollout that has stopped, as a user
+// does.
+func (r *run) awaitComplete() {
 	r.t.Helper()
 	for range 100 {
 		require.NoError(r.t, r.w.Until(func() bool { return r.w.Complete(web.Name) || r.stopped() }, patience))
@@ -104,8 +105,8 @@ func (r *run) failures() int32 {
 	return d.Status.RolloutFailures.Count
 }
 
-// underWay waits until n machines of a class are available, or the rollout is over.
-func (r *run) underWay(n int32) {
+// awaitUpdated waits until n machines have the present template, and so many are available.
+func (r *run) awaitUpdated(n int32) {
 	r.t.Helper()
 	require.NoError(r.t, r.w.Until(func() bool {
 		d, err := r.w.Deployments().Get(ctx, web)
@@ -136,7 +137,7 @@ func fleet(replicas int32, strategy deployment.Strategy) *deployment.Deployment 
 	}}
 }
 
-// busy is a world in which everything is under way for a while, and nothing fails.
+// busy returns faults that delay everything, so that passes overlap, but let nothing fail.
 func busy() sim.Faults {
 	return sim.Faults{Latency: 2 * time.Second, CacheLag: 5 * time.Second, CallTime: 20 * time.Second, Repeat: 0.1, SlowBoot: time.Minute}
 }

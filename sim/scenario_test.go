@@ -32,12 +32,12 @@ func play(t tb, s *sim.Scenario) sim.Result {
 	return r
 }
 
-// TestPropertiesAreHeld: the world checks a user's property after every effect, and its error is
-// the violation.
-func TestPropertiesAreHeld(t *testing.T) {
+// TestPropertiesAreChecked: the world checks the properties of Options after every change, and an error is
+// a violation.
+func TestPropertiesAreChecked(t *testing.T) {
 	broken := errors.New("three machines are too many")
 	s := &sim.Scenario{
-		Options: sim.Options{Manager: off.Manager, Properties: []sim.Property{{Name: "few", Check: func(w *sim.World) error {
+		Options: sim.Options{Manager: quiet.Manager, Properties: []sim.Property{{Name: "few", Check: func(w *sim.World) error {
 			if machines, _ := w.Machines().List(ctx, store.Query{}); len(machines) >= 3 {
 				return broken
 			}
@@ -53,14 +53,14 @@ func TestPropertiesAreHeld(t *testing.T) {
 	require.Equal(t, broken.Error(), found.What)
 }
 
-// TestPropertiesHoldInTheEnd: what a property asks for once all is deleted is waited for, and a
-// violation if it does not come. A scenario that keeps its deployments does not ask.
-func TestPropertiesHoldInTheEnd(t *testing.T) {
-	var since time.Time // when all was gone first
+// TestPropertiesAreCheckedInTheEnd: Play waits until Finally returns nil after all is deleted. It is a
+// violation if that takes longer than the limit. A scenario that keeps its deployments does not call it.
+func TestPropertiesAreCheckedInTheEnd(t *testing.T) {
+	var since time.Time // when Finally was first called
 	late := func(after time.Duration) *sim.Scenario {
 		since = time.Time{}
 		return &sim.Scenario{
-			Options: sim.Options{Manager: off.Manager, Properties: []sim.Property{{Name: "disks", Finally: func(w *sim.World) error {
+			Options: sim.Options{Manager: quiet.Manager, Properties: []sim.Property{{Name: "disks", Finally: func(w *sim.World) error {
 				if since.IsZero() {
 					since = w.Now()
 				}
@@ -83,10 +83,10 @@ func TestPropertiesHoldInTheEnd(t *testing.T) {
 	require.Nil(t, play(t, kept).Violation)
 }
 
-// TestScenariosOfOld plays what soaks once found, made as small as possible: each scenario violated
-// something before the fault that it is named after was fixed.
+// TestScenariosThatOnceFailed plays the scenarios of testdata/scenarios, which soaks once found and which
+// were made as small as possible. Each violated an invariant before a mistake was fixed.
 // Invariants: P7 P22 P35 P50 P51 P53
-func TestScenariosOfOld(t *testing.T) {
+func TestScenariosThatOnceFailed(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -101,7 +101,7 @@ func TestScenariosOfOld(t *testing.T) {
 	}
 }
 
-// TestMoves is a sample of the scenarios in which moves from set to set are interrupted (P7, P10).
+// TestMoves plays scenarios in which moves of machines from set to set are interrupted (P7, P10).
 // Invariants: P7 P10
 func TestMoves(t *testing.T) {
 	for seed := range uint64(60) {
@@ -109,9 +109,9 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestScenariosNeedTheirCode: a scenario that was played with a driver or a property of its own is
-// not played without them when it is read again.
-func TestScenariosNeedTheirCode(t *testing.T) {
+// TestScenariosNeedTheirFunctions: a scenario that was written with a driver, a pool driver or a property,
+// and is read again, is not played until they are set.
+func TestScenariosNeedTheirFunctions(t *testing.T) {
 	own := func(w *sim.World) driver.Driver { return w.Provider() }
 	huge := sim.Property{Name: "no huge ones", Check: func(*sim.World) error { return nil }}
 	for name, c := range map[string]struct {
@@ -134,7 +134,7 @@ func TestScenariosNeedTheirCode(t *testing.T) {
 			require.ErrorContains(t, err, c.needs)
 			again, err := json.Marshal(read)
 			require.NoError(t, err)
-			require.Equal(t, text, again, "it is not forgotten what it needs")
+			require.Equal(t, text, again, "the names of the functions are lost if it is written again")
 			c.set(&read.Options)
 			_, err = sim.Play(read)
 			require.NoError(t, err)
@@ -145,8 +145,8 @@ func TestScenariosNeedTheirCode(t *testing.T) {
 	require.NotContains(t, string(text), `"Needs":`)
 }
 
-// TestZeroOfAStoredPolicyIsOff: a zero that was written before object.Off was its name means off when
-// it is read. A zero that is written now is the default, and stays it.
+// TestZeroOfAStoredPolicyIsOff: a zero in a stored policy means off, as it did before object.Off existed.
+// A policy that is written now has defaults in place of zeros, so that it means the same when it is read.
 func TestZeroOfAStoredPolicyIsOff(t *testing.T) {
 	const stored = `{"MachinePolicy":{},"SetPolicy":{},"DeploymentPolicy":{},"SafetyPolicy":{},"Drain":{}}`
 	read := &sim.Scenario{}
@@ -177,10 +177,11 @@ func TestZeroOfAStoredPolicyIsOff(t *testing.T) {
 	require.Equal(t, drain.DefaultPolicy(), o.Drain)
 }
 
-// TestUnsettledMachinesAreNamed with their phases and reasons.
+// TestUnsettledMachinesAreNamed: if a fleet does not converge, the violation names the first machines, with
+// their phases and reasons.
 func TestUnsettledMachinesAreNamed(t *testing.T) {
 	s := &sim.Scenario{
-		Options:          sim.Options{Faults: sim.Faults{DeadBoot: 1}, Manager: off.Manager},
+		Options:          sim.Options{Faults: sim.Faults{DeadBoot: 1}, Manager: quiet.Manager},
 		Deployments:      []*deployment.Deployment{sim.Fleet("web", 7, deployment.Strategy{})},
 		FaultsAfterSteps: 5 * time.Minute, Limit: time.Second,
 	}

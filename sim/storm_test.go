@@ -67,7 +67,7 @@ func TestStorm(t *testing.T) {
 			require.Positive(t, sum.Refusals[sim.Refusal{Call: codes.CreateMachine, Code: code}], "%s", code)
 		}
 	}
-	require.Zero(t, sum.Refusals[sim.Refusal{Call: codes.DeleteMachine, Code: codes.NotFound}], "that would be a lie")
+	require.Zero(t, sum.Refusals[sim.Refusal{Call: codes.DeleteMachine, Code: codes.NotFound}], "the provider wrongly answered that a VM was gone")
 	t.Logf("%d steps, %d passes, %d kills", sum.Steps, sum.Passes, sum.Kills())
 }
 
@@ -78,7 +78,7 @@ func errorOf(v *sim.Violation) error {
 	return v
 }
 
-// TestAnyScenario is TestStorm with scenarios that rapid draws, and shrinks when one fails.
+// TestAnyScenario is like TestStorm with scenarios that rapid draws, and makes smaller if one fails.
 func TestAnyScenario(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "n") }
@@ -92,8 +92,8 @@ func TestAnyScenario(t *testing.T) {
 	})
 }
 
-// addOrphanVM adds an orphan VM: under a name of its own, or under that of a machine that has one.
-func (r *run) stray(i int) {
+// addOrphanVM creates a VM without a machine, with a name of its own or with that of a machine with a VM.
+func (r *run) addOrphanVM(i int) {
 	if i%2 == 0 {
 		r.w.AddOrphanVM(fmt.Sprint("web-stray-", i))
 		return
@@ -111,6 +111,8 @@ func (r *run) stray(i int) {
 // empty reports whether nothing is left.
 func (r *run) empty() bool { return r.left() == "" }
 
+// left says what is left, or "".
+
 func (r *run) left() string {
 	if left := r.w.Left(); !left.None() {
 		return left.String()
@@ -118,28 +120,27 @@ func (r *run) left() string {
 	return ""
 }
 
-// TestStormsOfOld plays storms that once showed a fault: in the library, or in a check that was too
-// strict.
-func TestStormsOfOld(t *testing.T) {
-	// It was before there were pools.
-	none := func(s sim.Step) bool { return slices.Contains(poolActions, s.Do) }
+// TestStormsThatOnceFailed plays storms that once failed because of a mistake in the library, or of a check
+// that was too strict. The texts say what happens in them.
+func TestStormsThatOnceFailed(t *testing.T) {
+	// These storms are from the time before there were pools.
+	ofPools := func(s sim.Step) bool { return slices.Contains(poolActions, s.Do) }
 	for seed, why := range map[uint64]string{
-		144:  "a cache shows that a pod is gone, and not yet that its volumes are followed",
-		404:  "the answer is lost that a failed machine is kept",
-		566:  "a machine that works is to be replaced, and one that does not is there",
-		1512: "a node says nonsense of a machine that is to be kept",
+		144:  "a cache shows that a pod is gone, but not yet that the drain waits for its volumes",
+		404:  "the answer to the write that keeps a failed machine is lost",
+		566:  "the replacement of a working machine is requested while another machine does not work",
+		1512: "the annotation of a node that asks to keep its machine has an invalid value",
 		3515: "a scaler chooses machines of a set that is paused",
-		858:  "what a pause held up is carried out when it is over",
+		858:  "an order that a pause delayed is carried out after it",
 	} {
 		s := scenario.Random(seed)
-		s.Pools, s.Options.Pools, s.Steps = nil, nil, slices.DeleteFunc(s.Steps, none)
+		s.Pools, s.Options.Pools, s.Steps = nil, nil, slices.DeleteFunc(s.Steps, ofPools)
 		require.NoError(t, errorOf(play(t, s).Violation), why)
 	}
 }
 
-// TestSpellsComeAgain: faults that begin and end by themselves occur again as long as there are
-// faults.
-func TestSpellsComeAgain(t *testing.T) {
+// TestSpellsRecur: faults of type Spells occur again and again, until the faults stop.
+func TestSpellsRecur(t *testing.T) {
 	s := sim.Spells{Every: 20 * time.Minute, For: time.Minute}
 	r := settled(t, sim.Options{Faults: sim.Faults{ControlOutages: s, TargetOutages: s, ZoneOutages: s, ClockJumps: s}})
 	defer r.w.Close()
@@ -154,7 +155,7 @@ func TestSpellsComeAgain(t *testing.T) {
 	}
 }
 
-// TestLateKills: the call at which a manager dies takes effect when it is dead.
+// TestLateKills: with Faults.Late, the call at which a manager dies takes effect after its death.
 func TestLateKills(t *testing.T) {
 	r := settled(t, sim.Options{Faults: sim.Faults{Kills: 9, KillWithin: 5, Late: 1, LateBy: time.Minute}})
 	defer r.w.Close()
@@ -164,20 +165,21 @@ func TestLateKills(t *testing.T) {
 	require.GreaterOrEqual(t, s.Faults[sim.CallLate], 8)
 }
 
-// TestDarkZonesStaySilent: nodes do not come back with their cluster while their zone is out.
-func TestDarkZonesStaySilent(t *testing.T) {
+// TestNodesStayNotReadyInAZoneOutage: nodes do not become ready when their cluster answers again, if their
+// zone is still out.
+func TestNodesStayNotReadyInAZoneOutage(t *testing.T) {
 	r := settled(t, sim.Options{})
 	defer r.w.Close()
 	r.w.StopTarget(time.Minute)
 	r.wait(25 * time.Second)
 	r.w.StopZone(0, 5*time.Minute)
 	r.wait(75 * time.Second)
-	require.Equal(t, 3, r.nodes(object.Unknown))
+	require.Equal(t, 3, r.countNodes(object.Unknown))
 }
 
-// TestRestlessFleetsAreSeen: a write to a fleet that has converged is a violation (P28).
-func TestRestlessFleetsAreSeen(t *testing.T) {
-	s := &sim.Scenario{Options: off, Deployments: []*deployment.Deployment{sim.Fleet("web", 1, deployment.Strategy{})}}
+// TestWritesToAConvergedFleetAreFound: a write to a converged fleet is a violation (P28).
+func TestWritesToAConvergedFleetAreFound(t *testing.T) {
+	s := &sim.Scenario{Options: quiet, Deployments: []*deployment.Deployment{sim.Fleet("web", 1, deployment.Strategy{})}}
 	require.NoError(t, errorOf(play(t, s).Violation))
 	s.Options.Driver = func(w *sim.World) driver.Driver {
 		w.After(20*time.Minute, func() { flicker(w) })
@@ -188,7 +190,7 @@ func TestRestlessFleetsAreSeen(t *testing.T) {
 	require.Equal(t, "P28", found.Rule)
 }
 
-// flicker changes a condition of all nodes again and again, which machines copy.
+// flicker changes a condition of all nodes again and again, so that the manager writes it to the machines.
 func flicker(w *sim.World) {
 	nodes, _ := w.Nodes().List(ctx, store.Query{})
 	for _, n := range nodes {
@@ -201,11 +203,11 @@ func flicker(w *sim.World) {
 	w.After(20*time.Minute, func() { flicker(w) })
 }
 
-// openFaults are those that occur in an open world only.
+// openFaults are the faults that occur in scenarios of scenario.Open only.
 var openFaults = []sim.Fault{sim.CallThrottled, sim.NodeSpelled, sim.ClockSkewed, sim.UpdateLate, sim.UpdateRebooted, sim.UpdateMended}
 
-// TestOpenStorm is TestStorm with what other programs and people do besides: each of that happens, and
-// no invariant is violated.
+// TestOpenStorm is like TestStorm, with steps of other programs and people in addition. All kinds of these
+// steps occur, and no invariant is violated.
 // Invariants: P48 P50 P53 P61 P62 P63 P64 P65 P66
 func TestOpenStorm(t *testing.T) {
 	seeds := uint64(300)
@@ -238,10 +240,10 @@ func TestOpenStorm(t *testing.T) {
 	}
 }
 
-// TestGarbageIsMended: a person, or a program, writes any phase and any operation into the status of one
-// of three machines that run. A day later three machines run, without anybody's help. That no VM is
-// doubled or lost meanwhile is P13 and P14, which each world checks.
-func TestGarbageIsMended(t *testing.T) {
+// TestInvalidStatusIsRepaired: somebody writes any phase and any operation into the status of one of three
+// running machines. A day later three machines run, without help by a user. Meanwhile no machine had two
+// VMs, and none was lost (P13, P14).
+func TestInvalidStatusIsRepaired(t *testing.T) {
 	phases := []machine.Phase{
 		"Broken", "running", machine.PhaseNew, machine.PhasePending, machine.PhaseAvailable, machine.PhaseRunning, machine.PhaseUnknown, machine.PhaseFailed,
 		machine.PhaseCrashLoopBackOff, machine.PhaseTerminating, machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful,
@@ -263,8 +265,8 @@ func TestGarbageIsMended(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %s %s %s", phase, op.Kind, op.Stage, op.State), func(t *testing.T) {
 					r := &run{t: t}
 					r.open(sim.Options{}, fleet(3, deployment.Strategy{}))
-					r.complete()
-					m := r.all()[1].Clone()
+					r.awaitComplete()
+					m := r.machines()[1].Clone()
 					m.Status.Phase, m.Status.LastOperation = phase, op
 					_, err := r.w.Machines().UpdateStatus(ctx, m)
 					require.NoError(t, err)
@@ -279,13 +281,13 @@ func TestGarbageIsMended(t *testing.T) {
 	}
 }
 
-// TestDryRunInAStorm: managers that only observe change nothing for a day, and make no call to
-// the provider but its lists. Caches lag, answers are lost, and there are outages and kills.
+// TestDryRunInAStorm: managers in dry run change nothing for a day, and of the provider's calls make only
+// ListMachines. Caches lag, answers are lost, and there are outages and kills.
 // Invariants: P40
 func TestDryRunInAStorm(t *testing.T) {
 	for seed := range uint64(10) {
-		told := 0
-		hooks := manager.Hooks{DryRun: func(manager.Kind, object.Key, string, string, string) { told++ }}
+		reports := 0
+		hooks := manager.Hooks{DryRun: func(manager.Kind, object.Key, string, string, string) { reports++ }}
 		faults := scenario.Random(seed).Options.Faults
 		faults.Kills, faults.LostVM = 5, 0
 		r := &run{t: t}
@@ -306,13 +308,13 @@ func TestDryRunInAStorm(t *testing.T) {
 		for call, n := range r.w.Stats().Calls {
 			require.True(t, call == codes.ListMachines || n == 0, "%s", call)
 		}
-		require.Greater(t, told, 3)
+		require.Greater(t, reports, 3)
 		require.Empty(t, r.w.Violations())
 		r.w.Close()
 	}
 }
 
-// versions returns the versions of all objects. Each write makes a new one.
+// versions returns the keys and versions of all objects. Each write changes a version.
 func versions[T object.Object[T]](t *testing.T, c store.Collection[T]) []string {
 	all, err := c.List(context.Background(), store.Query{})
 	require.NoError(t, err)

@@ -14,12 +14,12 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
-// TestOrdersOfBefore has a machine become available while an order is under way, and its set take it
-// later (P7). The order is excused if it is no newer than that, and no process has worked for long
-// enough since then to take it back. at is when something happens, counted from the moment in which
-// the machine becomes available; the last is when its set takes it.
+// TestEarlierOrdersAreExcused: a machine becomes available while an order to delete machines of its set is
+// under way, and its set deletes it later (P7). That is excused if the order is from before that moment, and
+// no process has worked for long enough since then to withdraw it. The times of events count in seconds from
+// the moment at which the machine becomes available. The last event is the deletion.
 // Invariants: P7
-func TestOrdersOfBefore(t *testing.T) {
+func TestEarlierOrdersAreExcused(t *testing.T) {
 	type event struct {
 		at time.Duration
 		do func(*World)
@@ -33,25 +33,25 @@ func TestOrdersOfBefore(t *testing.T) {
 		w.recordSet(sized(2))
 		w.belated = false
 	}
-	take := func(*World) {}
+	del := func(*World) {} // the test asks below whether the deletion is excused
 	for name, c := range map[string]struct {
 		events  []event
 		excused bool
 	}{
-		"at once":                              {[]event{{20, take}}, true},
-		"after a while":                        {[]event{{31, take}}, false},
-		"after a kill":                         {[]event{{8, kill}, {100, start}, {108, take}}, true},
-		"after two kills":                      {[]event{{8, kill}, {50, start}, {60, kill}, {200, start}, {208, take}}, true},
-		"a while after a kill":                 {[]event{{8, kill}, {100, start}, {131, take}}, false},
-		"by a call of the dead":                {[]event{{8, kill}, {100, take}}, true},
-		"by the next one, the last one knew":   {[]event{{35, kill}, {40, start}, {45, take}}, false},
-		"by the third, the first one knew":     {[]event{{35, kill}, {40, start}, {45, kill}, {50, start}, {55, take}}, false},
-		"by a call of the dead, which knew":    {[]event{{35, kill}, {40, take}}, false},
-		"in an outage's wake":                  {[]event{{8, stop(100 * time.Second)}, {118, take}}, true},
-		"in an outage's wake, and it is known": {[]event{{35, stop(100 * time.Second)}, {145, take}}, false},
-		"ordered since":                        {[]event{{8, kill}, {100, start}, {104, order}, {108, take}}, false},
-		"ordered since by the dead":            {[]event{{8, kill}, {60, late}, {100, start}, {108, take}}, true},
-		"ordered a moment later":               {[]event{{3, order}, {20, take}}, true},
+		"at once":                                    {[]event{{20, del}}, true},
+		"after a while":                              {[]event{{31, del}}, false},
+		"after a kill":                               {[]event{{8, kill}, {100, start}, {108, del}}, true},
+		"after two kills":                            {[]event{{8, kill}, {50, start}, {60, kill}, {200, start}, {208, del}}, true},
+		"a while after a kill":                       {[]event{{8, kill}, {100, start}, {131, del}}, false},
+		"by a late call of a dead process":           {[]event{{8, kill}, {100, del}}, true},
+		"by the next process, the first one knew":    {[]event{{35, kill}, {40, start}, {45, del}}, false},
+		"by the third process, the first one knew":   {[]event{{35, kill}, {40, start}, {45, kill}, {50, start}, {55, del}}, false},
+		"by a late call of a dead process that knew": {[]event{{35, kill}, {40, del}}, false},
+		"just after an outage":                       {[]event{{8, stop(100 * time.Second)}, {118, del}}, true},
+		"just after an outage, known before it":      {[]event{{35, stop(100 * time.Second)}, {145, del}}, false},
+		"ordered since":                              {[]event{{8, kill}, {100, start}, {104, order}, {108, del}}, false},
+		"ordered since by a late call":               {[]event{{8, kill}, {60, late}, {100, start}, {108, del}}, true},
+		"ordered a moment later":                     {[]event{{3, order}, {20, del}}, true},
 	} {
 		w, err := New(Options{})
 		require.NoError(t, err)
@@ -67,17 +67,17 @@ func TestOrdersOfBefore(t *testing.T) {
 	}
 }
 
-// sized is a set of so many machines.
+// sized returns a set of so many machines.
 func sized(n int32) *machineset.Set {
 	return &machineset.Set{Meta: object.Meta{UID: "set"}, Spec: machineset.Spec{Replicas: n}}
 }
 
-// TestTurnRecordedByTheDead has a process tell a pod with volumes to go, and die. Its call that
-// records the turn comes later. The next process may have read the node before that, and may then
-// have ordered the eviction of the next pod. The order is excused for as long as it may be under way
-// (P22). at is counted from when the call came.
+// TestTurnRecordedByALateCall: a process evicts a pod with volumes, and dies. Its call that records the turn
+// is carried out later. The next process may have read the node before that, and may have ordered the
+// eviction of the next pod. That order is excused for as long as it may be under way (P22). at is the time
+// between the late call and the next eviction.
 // Invariants: P22
-func TestTurnRecordedByTheDead(t *testing.T) {
+func TestTurnRecordedByALateCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		dead    bool
 		at      time.Duration
@@ -85,7 +85,7 @@ func TestTurnRecordedByTheDead(t *testing.T) {
 	}{
 		"at once":                          {true, time.Second, true},
 		"after a while":                    {true, 31 * time.Second, false},
-		"at once, and the caller lives on": {false, time.Second, false},
+		"at once, and the caller is alive": {false, time.Second, false},
 	} {
 		w, err := New(Options{})
 		require.NoError(t, err)
@@ -108,7 +108,8 @@ func TestTurnRecordedByTheDead(t *testing.T) {
 	}
 }
 
-// evicted is the eviction of a pod from the node "node". Its volume has been attached there for long.
+// evicted returns the event of the eviction of a pod from the node "node", to which its volume has been
+// attached for long.
 func evicted(name string) cluster.PodEvicted {
 	p := cluster.Pod{Node: "node", Pod: &drain.Pod{
 		Key: object.Key{Namespace: "apps", Name: name}, UID: name, Grace: 30 * time.Second, Claims: []string{name},

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// ownerless reports whether a VM lives whose machine's record is gone.
-func (r *run) ownerless() bool {
+// hasVMWithoutMachine reports whether a VM exists whose machine's record is gone.
+func (r *run) hasVMWithoutMachine() bool {
 	machines, err := r.w.Machines().List(ctx, store.Query{})
 	require.NoError(r.t, err)
 	names := map[string]bool{}
@@ -30,8 +30,8 @@ func (r *run) ownerless() bool {
 	return false
 }
 
-// TestLateCreatesAreCollected: a create whose caller died takes effect when its machine is gone. No
-// process knows of it, and nothing of it is left in the end.
+// TestLateCreatesAreCollected: a CreateMachine whose caller has died takes effect after its machine is gone.
+// Its VM is collected as an orphan.
 // Invariants: P15
 func TestLateCreatesAreCollected(t *testing.T) {
 	seen := 0
@@ -40,7 +40,7 @@ func TestLateCreatesAreCollected(t *testing.T) {
 		faults := sim.Faults{CallTime: 40 * time.Second, Kills: 1, KillWithin: 70, Late: 1, LateBy: 2 * time.Minute, Latency: time.Second}
 		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}}, fleet(3, deployment.Strategy{}))
 		late := false
-		r.w.Watch(func() { late = late || r.ownerless() })
+		r.w.Watch(func() { late = late || r.hasVMWithoutMachine() })
 		require.NoError(t, r.w.Run(45*time.Second))
 		r.scale(0)
 		require.NoError(t, r.w.Run(time.Hour), "seed %d", seed)
@@ -51,30 +51,30 @@ func TestLateCreatesAreCollected(t *testing.T) {
 			seen++
 		}
 	}
-	require.Positive(t, seen, "none came late")
+	require.Positive(t, seen, "VMs that were created late")
 }
 
-// TestStraysOnlyAreCollected: in a quiet world every orphan VM is deleted, three in a period, and
-// no VM of the fleet.
-func TestStraysOnlyAreCollected(t *testing.T) {
+// TestOnlyOrphanVMsAreCollected: every orphan VM is deleted, at most three in a period, and no VM of the
+// fleet.
+func TestOnlyOrphanVMsAreCollected(t *testing.T) {
 	r := &run{t: t}
 	r.open(sim.Options{Faults: busy(), Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}}, fleet(4, deployment.Strategy{}))
 	defer r.w.Close()
-	r.complete()
+	r.awaitComplete()
 	own := r.w.Provider().VMs()
 	for i := range 6 {
-		r.stray(i)
+		r.addOrphanVM(i)
 	}
 	require.Equal(t, 6, r.w.OrphanVMs())
 	require.NoError(t, r.w.Until(func() bool { return r.w.OrphanVMs() <= 3 }, 18*time.Minute))
-	require.Equal(t, 3, r.w.OrphanVMs(), "the brake")
+	require.Equal(t, 3, r.w.OrphanVMs(), "the brake allows three in a period")
 	require.NoError(t, r.w.Until(func() bool { return r.w.OrphanVMs() == 0 }, 18*time.Minute))
 	require.NoError(t, r.w.Run(time.Hour))
 	require.Equal(t, own, r.w.Provider().VMs())
 }
 
-// bereft reports whether there is a machine whose set, or a set whose deployment, is gone.
-func (r *run) bereft() bool {
+// hasObjectWithoutOwner reports whether there is a machine whose set is gone, or a set whose deployment is.
+func (r *run) hasObjectWithoutOwner() bool {
 	owners := map[string]bool{}
 	sets, err := r.w.Sets().List(ctx, store.Query{})
 	require.NoError(r.t, err)
@@ -95,17 +95,17 @@ func (r *run) bereft() bool {
 	return lone
 }
 
-// TestLateStoreCreatesGo: the create of a machine or a set is under way for up to ten minutes when
-// its process dies, and takes effect when its owner is gone. The object is deleted with its VM.
+// TestLateStoreCreatesAreDeleted: the store carries out the create of a machine or a set up to ten minutes
+// after its caller has died, when the owner is gone. The object is deleted with its VM.
 // Invariants: P29
-func TestLateStoreCreatesGo(t *testing.T) {
+func TestLateStoreCreatesAreDeleted(t *testing.T) {
 	seen := 0
 	for seed := range uint64(60) {
 		r := &run{t: t}
 		faults := sim.Faults{Latency: 3 * time.Second, Kills: 1, KillWithin: 25, Late: 1, LateBy: 10 * time.Minute, Restart: time.Second}
 		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}}, fleet(5, deployment.Strategy{}))
 		lone := false
-		r.w.Watch(func() { lone = lone || r.bereft() })
+		r.w.Watch(func() { lone = lone || r.hasObjectWithoutOwner() })
 		require.NoError(t, r.w.Run(20*time.Second))
 		require.NoError(t, r.w.Deployments().Delete(ctx, web, ""))
 		require.NoError(t, r.w.Run(15*time.Minute), "seed %d", seed)
@@ -115,22 +115,22 @@ func TestLateStoreCreatesGo(t *testing.T) {
 			seen++
 		}
 	}
-	require.Positive(t, seen, "none came late")
+	require.Positive(t, seen, "objects that were created late")
 }
 
-// clusterless is a fleet of three without a cluster that has run for a while.
+// clusterless returns a converged fleet of three without a cluster that has run for a while.
 func clusterless(t *testing.T, seed uint64) *run {
 	r := &run{t: t}
 	r.open(sim.Options{
 		Seed: seed, NoCluster: true, Faults: sim.Faults{Latency: time.Second, CacheLag: 2 * time.Second, CallTime: 5 * time.Second},
 		Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}},
 	}, fleet(3, deployment.Strategy{}))
-	r.complete()
+	r.awaitComplete()
 	r.wait(time.Duration(seed) * 5 * time.Minute)
 	return r
 }
 
-// phase returns that of a machine. Empty: it is gone.
+// phase returns the phase of a machine, or "" if it is gone.
 func (r *run) phase(name string) machine.Phase {
 	m, err := r.w.Machines().Get(ctx, object.Key{Namespace: web.Namespace, Name: name})
 	if err != nil {
@@ -139,8 +139,8 @@ func (r *run) phase(name string) machine.Phase {
 	return m.Status.Phase
 }
 
-// TestP54DeadVMWithoutACluster: somebody kills a VM of a fleet without a cluster. Its machine is Failed within
-// three minutes, and replaced, alone.
+// TestP54DeadVMWithoutACluster: a VM of a fleet without a cluster is removed. Its machine is Failed within
+// three minutes, and is replaced. No other machine is.
 // Invariants: P54
 func TestP54DeadVMWithoutACluster(t *testing.T) {
 	for seed := range uint64(5) {
@@ -152,15 +152,15 @@ func TestP54DeadVMWithoutACluster(t *testing.T) {
 			return err != nil || m.Deleted() || m.Status.Phase == machine.PhaseFailed
 		}
 		require.NoError(t, r.w.Until(gone, 3*time.Minute))
-		r.complete()
+		r.awaitComplete()
 		r.wait(time.Hour)
 		require.Equal(t, 4, r.w.Made())
 		r.w.Close()
 	}
 }
 
-// TestP54UnhealthyVMWithoutACluster: a VM that is there and does not work makes its machine Unknown within two
-// minutes. One that works again in time stays, one that does not is replaced.
+// TestP54UnhealthyVMWithoutACluster: an unhealthy VM makes its machine Unknown within two minutes. A machine
+// whose VM becomes healthy in time stays, and one whose VM does not is replaced.
 // Invariants: P54
 func TestP54UnhealthyVMWithoutACluster(t *testing.T) {
 	for seed := range uint64(5) {
@@ -177,7 +177,7 @@ func TestP54UnhealthyVMWithoutACluster(t *testing.T) {
 		require.NoError(t, r.w.Until(func() bool { return r.phase(well.Name) == machine.PhaseAvailable }, 2*time.Minute))
 		require.Equal(t, machine.PhaseUnknown, r.phase(sick.Name))
 		require.NoError(t, r.w.Until(func() bool { return r.phase(sick.Name) != machine.PhaseUnknown }, 12*time.Minute))
-		r.complete()
+		r.awaitComplete()
 		r.wait(time.Hour)
 		require.Equal(t, 4, r.w.Made())
 		r.w.Close()

@@ -8,6 +8,6 @@ var ofSim = []mutant{
 		file:   "sim/fleet_history.go",
 		from:   "s.Now().Sub(s.ableSince(then)) <= inFlight",
 		to:     "s.Now().Sub(then) <= inFlight",
-		by:     "TestOrdersOfBefore",
+		by:     "TestEarlierOrdersAreExcused",
 	},
 }
