@@ -173,7 +173,7 @@ func TestThreeWayApplication(t *testing.T) {
 	m := &machine.Machine{Meta: object.Meta{Key: key}}
 	m.Spec.Class.Name = "small"
 	m.Spec.NodeTemplate = machine.NodeTemplate{
-		Labels: map[string]string{"pool": "a", "goes": "1"}, Annotations: map[string]string{"note": "x"},
+		Labels: map[string]string{"pool": "a", "removed": "1"}, Annotations: map[string]string{"note": "x"},
 		Taints: []object.Taint{{Key: "mill", Value: "1", Effect: object.NoSchedule}},
 	}
 	_, err := f.options.Store.Machines.Create(t.Context(), m)
@@ -203,7 +203,7 @@ func TestThreeWayApplication(t *testing.T) {
 			return len(have) == len(taints) && (len(have) == 0 || have[0] == taints[0])
 		}
 	}
-	eventually(t, "the template on the node", applied(map[string]string{"pool": "a", "goes": "1", machine.DefaultPolicy().Keys.NodeMachine: "m-1"}, "mill=1"))
+	eventually(t, "the template on the node", applied(map[string]string{"pool": "a", "removed": "1", machine.DefaultPolicy().Keys.NodeMachine: "m-1"}, "mill=1"))
 	require.Contains(t, w.stored(name).Finalizers, machine.NodeFinalizer)
 	require.Equal(t, "x", w.stored(name).Annotations["note"])
 
@@ -215,7 +215,7 @@ func TestThreeWayApplication(t *testing.T) {
 	})
 	eventually(t, "the other template on the node", applied(map[string]string{"pool": "b", "theirs": "1"}))
 	n := w.stored(name)
-	require.NotContains(t, n.Labels, "goes")
+	require.NotContains(t, n.Labels, "removed")
 	require.NotContains(t, n.Annotations, "note")
 	require.Equal(t, "1", n.Annotations["other"])
 	require.JSONEq(t, `{"metadata":{"labels":{"pool":"b"}}}`, n.Annotations[keys.LastApplied])

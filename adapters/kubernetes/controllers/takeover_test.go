@@ -29,7 +29,7 @@ type leftMachine struct {
 	name     string
 	vm       bool // the VM exists
 	id       bool // the machine has the VM's provider ID
-	node     bool // the node exists
+	node     bool // without a VM: the node still exists (with a VM it always does)
 	deleting bool // deletion was requested
 	// phase and the rest are fields of the status; kind, state and description are the last operation's.
 	phase, kind, state, description string

@@ -109,7 +109,7 @@ func (r *reader) strategy(w *v1alpha1.MachineDeploymentStrategy, stopAfter rollo
 	}
 	switch {
 	case s.Kind == deployment.InPlaceUpdate:
-		unset.Value = 0 // an update in place creates no machine unless there is a maxSurge
+		unset.Value = 0 // for an update in place, both bounds are 0 by default
 		if w.InPlaceUpdate != nil {
 			bounds = w.InPlaceUpdate.UpdateConfiguration
 		}

@@ -19,6 +19,8 @@ type Kind[W metav1.Object, C object.Object[C]] struct {
 	clone func(W) W
 	blank func() C
 
+	// read sets the fields of C from W. write and writeStatus change w, which reads as was, so that it
+	// reads as now.
 	read        func(*reader, W, C)
 	write       func(x *writer, w W, was, now C)
 	writeStatus func(x *writer, w W, was, now C) // nil if the kind has no status

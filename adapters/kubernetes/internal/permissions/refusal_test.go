@@ -53,7 +53,7 @@ func TestRefusals(t *testing.T) {
 			began := time.Now()
 			stop := w.manage()
 			enough := w.refused
-			if harmless[l.String()] {
+			if harmless[l.String()] { // all steps must succeed
 				enough = func() bool { return false }
 			}
 			w.run(0, enough)
