@@ -16,7 +16,7 @@ import (
 	serveroptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
-// serverFlags are those that kube-apiserver is started with.
+// serverFlags returns the flags of kube-apiserver.
 func serverFlags(o *options, tmp string) []string {
 	in := func(file string) string { return filepath.Join(o.dir, file) }
 	etcd := socket(tmp)
@@ -33,12 +33,13 @@ func serverFlags(o *options, tmp string) []string {
 		"--service-account-signing-key-file=" + in("sa.key"),
 		"--authorization-mode=" + o.authz,
 		"--token-auth-file=" + in("tokens.csv"),
-		"--disable-admission-plugins=ServiceAccount", // no controller makes the "default" accounts
+		"--disable-admission-plugins=ServiceAccount", // no controller creates the "default" accounts
 		"--allow-privileged=true",
 		"--profiling=false",
 	}, o.server...)
 }
 
+// startAPIServer starts kube-apiserver in this process. Its error is sent to ended.
 func startAPIServer(ctx context.Context, ln net.Listener, args []string, ended chan<- error) error {
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
@@ -66,6 +67,7 @@ func startAPIServer(ctx context.Context, ln net.Listener, args []string, ended c
 	return nil
 }
 
+// waitReady waits until /readyz of the API server answers 200.
 func waitReady(ctx context.Context, cfg *rest.Config, timeout time.Duration, apiErr <-chan error) error {
 	cs, err := kubernetes.NewForConfig(cfg)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// writeTokens makes a token for the administrator and for each user.
+// writeTokens writes a file with a token for the administrator and for each user, and returns the tokens.
 func writeTokens(o *options) (map[string]string, error) {
 	tokens := map[string]string{}
 	var csv strings.Builder
@@ -31,8 +31,8 @@ func writeTokens(o *options) (map[string]string, error) {
 	return tokens, os.WriteFile(filepath.Join(o.dir, "tokens.csv"), []byte(csv.String()), 0o600)
 }
 
-// writeServingCerts makes a CA and a certificate for 127.0.0.1 and localhost,
-// and the key that signs service account tokens; it returns the CA in PEM.
+// writeServingCerts writes a certificate for 127.0.0.1 and localhost, and a key that signs service account
+// tokens. It returns the certificate of the CA, in PEM.
 func writeServingCerts(dir string) ([]byte, error) {
 	now := time.Now()
 	newKey := func(file string) (*ecdsa.PrivateKey, error) {

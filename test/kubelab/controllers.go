@@ -30,11 +30,11 @@ import (
 	"k8s.io/kubernetes/pkg/controller/statefulset"
 )
 
-// cluster is what a controller is built from.
+// cluster has what controllers are built from.
 type cluster struct {
 	dir  string
 	pods pods
-	// nodeGrace is the lease silence until a node's Ready is Unknown.
+	// nodeGrace is how long a node may not renew its lease; then its Ready condition becomes Unknown.
 	nodeGrace time.Duration
 	cfg       *rest.Config
 	cs        kubernetes.Interface
@@ -46,7 +46,8 @@ type cluster struct {
 	started   chan struct{}
 }
 
-// each builder sets its informers up and returns the function that runs the controller.
+// builders has a function for each controller. It sets up the informers, and returns a function that runs
+// the controller.
 var builders = map[string]func(context.Context, *cluster) (func(context.Context), error){
 	"disruption": func(ctx context.Context, c *cluster) (func(context.Context), error) {
 		sc, err := scale.NewForConfig(c.cfg, c.mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(c.disco))
@@ -58,7 +59,7 @@ var builders = map[string]func(context.Context, *cluster) (func(context.Context)
 			c.f.Apps().V1().StatefulSets(), c.cs, c.mapper, sc, c.disco).Run, nil
 	},
 	"gc": func(ctx context.Context, c *cluster) (func(context.Context), error) {
-		// kube-controller-manager looks for new resource types every 30 s; here every second
+		// kube-controller-manager looks for new resource types every 30 s. Tests can't wait that long.
 		const period = time.Second
 		gc, err := garbagecollector.NewGarbageCollector(ctx, c.cs, c.meta, c.mapper,
 			map[schema.GroupResource]struct{}{{Group: "", Resource: "events"}: {}, {Group: "events.k8s.io", Resource: "events"}: {}},
@@ -93,7 +94,7 @@ var builders = map[string]func(context.Context, *cluster) (func(context.Context)
 		return func(ctx context.Context) { s.Run(ctx, 2) }, nil
 	},
 	"job": func(ctx context.Context, c *cluster) (func(context.Context), error) {
-		j, err := job.NewController(ctx, c.cs, c.f.Core().V1().Pods(), c.f.Batch().V1().Jobs(), nil, nil) // without workloads of pod groups
+		j, err := job.NewController(ctx, c.cs, c.f.Core().V1().Pods(), c.f.Batch().V1().Jobs(), nil, nil) // nil: no support for pod groups
 		if err != nil {
 			return nil, err
 		}
@@ -120,6 +121,7 @@ func controllerNames() []string {
 	return n
 }
 
+// startControllers starts the controllers that the options name.
 func startControllers(ctx context.Context, cfg *rest.Config, o *options) error {
 	if o.controllers == "" {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util"
 )
 
-// runKubectl is kubectl, by that name.
+// runKubectl is the main function of kubectl.
 func runKubectl() {
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
 		util.CheckErr(err)

@@ -1,15 +1,14 @@
-// Command kubelab runs a real Kubernetes API server for tests: etcd (embedded, on a unix socket)
-// and kube-apiserver in one process, with the few controllers of kube-controller-manager that tests
-// need, and kube-scheduler. Under another name ("etcd", "kube-apiserver" or "kubectl", through a
-// link) it is that program, with its own flags, as controller-runtime's envtest expects.
+// Command kubelab runs a real Kubernetes API server for tests. One process has etcd (on a unix socket),
+// kube-apiserver, kube-scheduler, and a few controllers of kube-controller-manager. If the program is
+// called through a link named etcd, kube-apiserver or kubectl, it is that program, with its usual flags,
+// as controller-runtime's envtest expects.
 //
 //	kubelab --dir=DIR [--controllers=disruption,gc,...] [--user=NAME:GROUP,...] [-- kube-apiserver flags]
 //
-// Once /readyz answers 200 it writes DIR/admin.kubeconfig (and one for each
-// --user), and prints one line "ready ..." on standard output. It listens on
-// loopback only.
+// When the server is ready, kubelab writes DIR/admin.kubeconfig and one for each --user, and prints a line
+// "ready ..." on standard output. It listens on loopback only.
 //
-// Program ensure, in the folder of that name, builds it if needed. NOTES.md describes pitfalls.
+// Command ensure, in folder ensure, builds it if needed. NOTES.md describes pitfalls.
 package main
 
 import (

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// options are what the command line says.
+// options are the flags and arguments.
 type options struct {
 	dir         string
 	port        int
@@ -21,7 +21,7 @@ type options struct {
 	nodeGrace   time.Duration
 }
 
-// pods are the times that the stand-in for the kubelet takes.
+// pods are times of the fake kubelet.
 type pods struct{ startup, termination, report time.Duration }
 
 // userFlag is a flag that may be given several times.

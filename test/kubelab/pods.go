@@ -11,18 +11,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// These are the annotations by which a pod says how it ends by itself: how long after it became
-// Running its containers end, with status 0 or with another. The value is a duration in Go's form.
+// These annotations of a pod say how long after it became Running its containers end by themselves, with
+// status 0 or another. The value is a duration in Go's syntax.
 const (
 	completesAfter = "kubelab/completes-after"
 	failsAfter     = "kubelab/fails-after"
 )
 
-// fakeKubelet makes every bound pod Running and Ready after the startup, and ends it as a
-// kubelet does since Kubernetes 1.27: the containers of a deleted pod end, its phase becomes
-// Succeeded, and its object is deleted without a grace some time later. Finalizers may keep
-// the object even then. A pod that ends by itself stays as Succeeded or Failed. It leaves
-// nodes to the tests.
+// fakeKubelet makes bound pods Running and Ready, and ends deleted pods as a kubelet does since Kubernetes
+// 1.27: the containers end, the phase becomes Succeeded, and some time later the object is deleted with
+// grace 0. Finalizers may keep the object even then. A pod that ends by itself stays, as Succeeded or
+// Failed. fakeKubelet does nothing about nodes.
 func fakeKubelet(c *cluster) func(context.Context) {
 	inf := c.f.Core().V1().Pods().Informer()
 	return func(ctx context.Context) {
@@ -46,14 +45,14 @@ func fakeKubelet(c *cluster) func(context.Context) {
 	}
 }
 
-// removePod deletes the object of a pod without a grace.
+// removePod deletes the object of a pod with grace 0.
 func removePod(ctx context.Context, c *cluster, p *v1.Pod) {
 	zero := int64(0)
 	_ = c.cs.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: &zero, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
 }
 
-// endPod reports that the containers of a pod have ended, unless that is reported already.
+// endPod writes to the status that the containers of a pod have ended, unless the status says so already.
 func endPod(ctx context.Context, c *cluster, p *v1.Pod, phase v1.PodPhase) {
 	now, err := c.cs.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
 	if err != nil || now.UID != p.UID || now.Status.Phase == v1.PodSucceeded || now.Status.Phase == v1.PodFailed {
@@ -82,6 +81,8 @@ func endPod(ctx context.Context, c *cluster, p *v1.Pod, phase v1.PodPhase) {
 	_, _ = c.cs.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 }
 
+// runPod writes to the status that a pod is Running and Ready. If the pod has the annotations, it ends the
+// pod later.
 func runPod(ctx context.Context, c *cluster, p *v1.Pod) {
 	now, started := metav1.Now(), true
 	p.Status.Phase, p.Status.StartTime = v1.PodRunning, &now
@@ -92,7 +93,7 @@ func runPod(ctx context.Context, c *cluster, p *v1.Pod) {
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, v1.ContainerStatus{Name: k.Name, Image: k.Image,
 			Ready: true, Started: &started, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: now}}})
 	}
-	// a conflict does no harm: the newer pod comes as an update, still Pending
+	// After a conflict there will be an event with the newer pod, still Pending.
 	if _, err := c.cs.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}); err != nil {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// run serves until it is told to end, or a part of it fails.
+// run runs everything until a signal ends it, or a part fails.
 func run(o *options) error {
 	start := time.Now()
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -27,7 +27,7 @@ func run(o *options) error {
 	if o.stdin {
 		go func() { _, _ = io.Copy(io.Discard, os.Stdin); cancel() }()
 	}
-	tmp, err := os.MkdirTemp("", "kl") // short: a unix socket's path has 107 bytes at most
+	tmp, err := os.MkdirTemp("", "kl") // a short name: the path of a unix socket may have 107 bytes
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func run(o *options) error {
 	return wait(ctx, apiErr, store.Err())
 }
 
-// prepare makes the state directory and writes the log there.
+// prepare creates the state directory, and opens the log in it.
 func prepare(o *options, tmp string) error {
 	if o.dir == "" {
 		o.dir = tmp
@@ -77,8 +77,7 @@ func prepare(o *options, tmp string) error {
 	return nil
 }
 
-// serve starts the API server and returns the administrator's access to it,
-// once it answers.
+// serve starts the API server, waits until it is ready, and returns the administrator's access.
 func serve(ctx context.Context, o *options, tmp string, apiErr chan<- error) (*rest.Config, error) {
 	ca, err := writeServingCerts(o.dir)
 	if err != nil {
@@ -107,7 +106,7 @@ func serve(ctx context.Context, o *options, tmp string, apiErr chan<- error) (*r
 	return cfg, writeKubeconfigs(o.dir, cfg, tokens)
 }
 
-// writeKubeconfigs writes one for each user.
+// writeKubeconfigs writes a kubeconfig for each user.
 func writeKubeconfigs(dir string, cfg *rest.Config, tokens map[string]string) error {
 	var failed error
 	for name, token := range tokens {
@@ -121,7 +120,7 @@ func writeKubeconfigs(dir string, cfg *rest.Config, tokens map[string]string) er
 	return failed
 }
 
-// wait returns when the server has ended, for any reason.
+// wait waits until the server has ended. The error is nil if a signal has ended it.
 func wait(ctx context.Context, apiErr, etcdErr <-chan error) error {
 	select {
 	case err := <-apiErr:
@@ -133,7 +132,7 @@ func wait(ctx context.Context, apiErr, etcdErr <-chan error) error {
 		return fmt.Errorf("etcd: %w", err)
 	case <-ctx.Done():
 	}
-	select { // let it drain, but not for long
+	select { // wait for running requests, but not for long
 	case <-apiErr:
 	case <-time.After(5 * time.Second):
 	}

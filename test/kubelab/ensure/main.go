@@ -1,12 +1,11 @@
-// Command ensure builds kubelab unless this source is built already, and prints the path of the
-// program on standard output. It reports progress on standard error. It may run several times at
-// once.
+// Command ensure builds kubelab, unless the present source is built already. It prints the path of the
+// program on standard output, and its progress on standard error. Several may run at the same time.
 //
 //	go -C test/kubelab run ./ensure
 //
-// It keeps the program in the folder that KUBELAB_CACHE names, else in the user's cache folder,
-// under a hash of the source, of the modules and of the Go release. Beside the program are links
-// named etcd, kube-apiserver and kubectl, so that its folder serves as KUBEBUILDER_ASSETS.
+// The program is stored in the folder KUBELAB_CACHE, or else in the user's cache folder, in a subfolder
+// named by a hash of the source, the modules and the Go release. The subfolder also has links named etcd,
+// kube-apiserver and kubectl, so it can be used as KUBEBUILDER_ASSETS.
 package main
 
 import (
@@ -35,11 +34,10 @@ func main() {
 	fmt.Println(path)
 }
 
-// program is the name of what is built.
+// program is the name of the program that is built.
 const program = "kubelab"
 
-// ensure returns the path of the program, which it builds if needed. It works in the folder of the
-// module.
+// ensure builds the program if needed, and returns its path. The working directory must be the module's.
 func ensure() (string, error) {
 	key, err := fingerprint()
 	if err != nil {
@@ -69,7 +67,7 @@ func ensure() (string, error) {
 	return path, build(dir, path)
 }
 
-// fingerprint returns a hash of all that determines the program.
+// fingerprint returns a hash of everything that the program depends on.
 func fingerprint() (string, error) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -80,7 +78,7 @@ func fingerprint() (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	for _, name := range files {
-		text, err := os.ReadFile(name) // of this module
+		text, err := os.ReadFile(name)
 		if err != nil {
 			return "", fmt.Errorf("run it in the folder of its module: %w", err)
 		}
@@ -90,7 +88,7 @@ func fingerprint() (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-// lock waits until no other process builds.
+// lock waits until no other process builds the program, and keeps others waiting until unlock is called.
 func lock(name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -108,7 +106,7 @@ func lock(name string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// build compiles the program and puts it in place in one step.
+// build compiles the program. The file at path appears in one step.
 func build(dir, path string) error {
 	fmt.Fprintln(os.Stderr, "building the test API server (etcd, kube-apiserver, kube-scheduler, kubectl in one program):",
 		"5 to 8 minutes on two cores the first time, seconds when it is in the build cache")
@@ -123,8 +121,8 @@ func build(dir, path string) error {
 	}
 	const at = "-X k8s.io/component-base/version."
 	flags := []string{"-s -w", at + "gitVersion=" + version, at + "gitMajor=" + parts[0], at + "gitMinor=" + parts[1], at + "gitTreeState=clean"}
-	fresh := path + ".tmp"
-	if err := goCommand(os.Stderr, "build", "-o", fresh, "-ldflags", strings.Join(flags, " "), "."); err != nil {
+	temp := path + ".tmp"
+	if err := goCommand(os.Stderr, "build", "-o", temp, "-ldflags", strings.Join(flags, " "), "."); err != nil {
 		return fmt.Errorf("go build: %w", err)
 	}
 	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
@@ -133,9 +131,10 @@ func build(dir, path string) error {
 		}
 	}
 	fmt.Fprintf(os.Stderr, "built in %s\n", time.Since(began).Round(time.Second))
-	return os.Rename(fresh, path)
+	return os.Rename(temp, path)
 }
 
+// releaseOf returns the version of a module that this one requires.
 func releaseOf(module string) (string, error) {
 	var out strings.Builder
 	err := goCommand(&out, "list", "-m", "-f", "{{.Version}}", module)

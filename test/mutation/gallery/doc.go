@@ -1,10 +1,10 @@
-// Package gallery holds mistakes that somebody could make in this library, one small change of its
-// source each, and a test that sees whether the simulation or a package's tests notice them. A
-// check that cannot fail is worth nothing. This package checks the checks.
+// Package gallery has mistakes that a developer could make in this library, and a test that the simulation
+// or the tests of a package notice each of them. So it checks the checks: one that cannot fail would be
+// worthless. Each mistake is one small change of the source.
 //
-// The mistakes are applied to a copy, by the build's overlay, so the source stays
-// as it is. All are in one build, and a switch chooses one (package overlay).
-// Most were chosen from the code alone, before looking for what notices them.
+// The source itself is not changed: the go command's overlay builds changed copies. All mistakes are in
+// one build, and an environment variable switches one on (package overlay). Most mistakes were chosen by
+// looking only at the code, not at its tests.
 //
-// There is one table for each package. CONTRIBUTING.md says how to add to it.
+// There is one table for each package. CONTRIBUTING.md describes how to add a mistake.
 package gallery

@@ -1,8 +1,8 @@
-// Command hunt plays storms, the random scenarios of package sim, one seed after another, until one
-// of them shows a violation. The tests of package gallery build it from a mutant of the library.
+// Command hunt plays storms, which are random scenarios of package sim, one seed after another, until one
+// of them violates an invariant. The tests of package gallery build it with mistakes in the library.
 //
-// It prints how many steps that took and what was seen. The exit status is 0 if no storm shows a
-// violation, 3 if one does, and 2 for a wrong flag.
+// It prints the number of steps, and the violation. The exit status is 0 if there was no violation, 3 if
+// there was one, and 2 for an invalid flag.
 package main
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/millwright-go/millwright/sim/scenario"
 )
 
-// seen is the exit status when a violation was seen.
-const seen = 3
+// exitViolation is the exit status if there was a violation.
+const exitViolation = 3
 
 func main() {
 	storms := flag.Uint64("storms", 100, "how many storms are played at most")
-	kind := flag.String("kind", "", "pools: every storm has pools; open: other programs and people take part; empty: storms and rushes")
+	kind := flag.String("kind", "", "pools: every storm has pools; open: other programs and people make changes, too; empty: storms and rushes")
 	flag.Parse()
-	draw := weather
+	draw := stormOrRush
 	switch *kind {
 	case "":
 	case "pools":
@@ -38,7 +38,8 @@ func main() {
 	os.Exit(hunt(*storms, draw))
 }
 
-// hunt plays storms on all processors and reports the one of the lowest seed.
+// hunt plays storms on all processors. It prints the violation with the lowest seed, and returns the exit
+// status.
 func hunt(storms uint64, draw func(seed uint64) *sim.Scenario) int {
 	results := make([]*sim.Result, storms)
 	var next, found atomic.Uint64
@@ -65,22 +66,22 @@ func hunt(storms uint64, draw func(seed uint64) *sim.Scenario) int {
 		steps += r.Stats.Steps
 		if r.Violation != nil {
 			fmt.Printf("%d steps, storm %d: %v\n", steps, seed, r.Violation)
-			return seen
+			return exitViolation
 		}
 	}
 	fmt.Printf("%d steps, %d storms, nothing seen\n", steps, storms)
 	return 0
 }
 
-// weather is a storm for two seeds of three, a rush for the third.
-func weather(seed uint64) *sim.Scenario {
+// stormOrRush returns a storm for two of three seeds, and a rush for the third.
+func stormOrRush(seed uint64) *sim.Scenario {
 	if seed%3 == 2 {
 		return scenario.Rush(seed)
 	}
 	return scenario.Random(seed)
 }
 
-// lower sets v to n if that is less.
+// lower sets v to n if n is less.
 func lower(v *atomic.Uint64, n uint64) {
 	for old := v.Load(); n < old && !v.CompareAndSwap(old, n); old = v.Load() {
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/millwright-go/millwright/test/mutation/overlay"
 )
 
-// compiling returns the changes that compile.
+// compiling returns those of the changes that compile.
 func compiling(root string, all []change) ([]change, error) {
 	texts, err := overlay.Files(root, edits(all))
 	if err != nil {
@@ -31,15 +31,15 @@ func compiling(root string, all []change) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	wrong := map[int]bool{}
+	broken := map[int]bool{} // numbers of mistakes that don't compile
 	for _, p := range listed {
-		if err := p.check(texts, listed, wrong); err != nil {
+		if err := p.check(texts, listed, broken); err != nil {
 			return nil, err
 		}
 	}
 	var good []change
 	for i, c := range all {
-		if !wrong[i+1] {
+		if !broken[i+1] {
 			good = append(good, c)
 		}
 	}
@@ -54,16 +54,16 @@ func edits(all []change) []overlay.Edit {
 	return list
 }
 
-// listed is a package as the go command lists it.
+// listed is a package in the output of go list.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
 	Module                  *struct{ Path, Dir string }
-	dir                     string // from the root of the module
+	dir                     string // relative to the root of the module
 }
 
-// list lists the packages of the module, the packages that they need, and those that a switch
-// needs, with their exports.
+// list lists the packages of the module and their dependencies, also those of zz_mistake.go, with their
+// export data.
 func list(root string) (map[string]*listed, error) {
 	c := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module", "./...", "os", "strconv")
 	c.Dir, c.Stderr = root, os.Stderr
@@ -86,8 +86,8 @@ func list(root string) (map[string]*listed, error) {
 	}
 }
 
-// check finds the numbers of the mistakes in a package that do not compile.
-func (p *listed) check(texts map[string][]byte, all map[string]*listed, wrong map[int]bool) error {
+// check adds the mistakes in a package that don't compile to broken.
+func (p *listed) check(texts map[string][]byte, all map[string]*listed, broken map[int]bool) error {
 	switches, changed := texts[path.Join(p.dir, "zz_mistake.go")]
 	if !changed || p.Module == nil {
 		return nil
@@ -120,14 +120,14 @@ func (p *listed) check(texts map[string][]byte, all map[string]*listed, wrong ma
 	conf.Error = func(err error) {
 		var found types.Error
 		if errors.As(err, &found) {
-			wrong[numberAt(files, found.Pos)] = true
+			broken[numberAt(files, found.Pos)] = true
 		}
 	}
 	_, _ = conf.Check(p.ImportPath, positions, files, nil)
 	return nil
 }
 
-// numberAt is the number of the mistake whose variant of a function is at a position.
+// numberAt returns the number of the mistake whose function is at a position, or 0.
 func numberAt(files []*ast.File, at token.Pos) int {
 	for _, file := range files {
 		for _, d := range file.Decls {

@@ -15,26 +15,26 @@ import (
 	"github.com/millwright-go/millwright/test/mutation/overlay"
 )
 
-// change is a generated mistake.
+// change is a generated mistake: from in a line is replaced.
 type change struct {
 	overlay.Edit
 	line int
 	from string
 }
 
-// String returns the place of a change, and the change.
+// String returns the position and the texts of the change.
 func (c change) String() string {
 	return fmt.Sprintf("%s:%d: %q becomes %q", c.File, c.line, c.from, c.Text)
 }
 
-// sample draws n of the changes. A seed always draws the same ones.
+// sample draws n of the changes. The same seed draws the same ones.
 func sample(all []change, n int, seed uint64) []change {
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:min(n, len(all))]
 }
 
-// changes returns all changes of the source in trees of packages, without tests and suites of tests.
+// changes returns all possible changes in trees of packages, without tests and test suites.
 func changes(root string, trees []string) (all []change, err error) {
 	for _, tree := range trees {
 		err := fs.WalkDir(os.DirFS(root), tree, func(file string, e fs.DirEntry, err error) error {
@@ -61,12 +61,12 @@ func changes(root string, trees []string) (all []change, err error) {
 	return all, nil
 }
 
-// suite reports whether a directory of that name holds tests for users to run, or what tests read.
+// suite reports whether a directory with this name has a test suite for users, or test data.
 func suite(name string) bool {
 	return name == "testdata" || name == "conformance" || strings.HasSuffix(name, "test")
 }
 
-// changesOf returns the changes of one file, in the bodies of its functions.
+// changesOf returns all possible changes in the functions of a file.
 func changesOf(file, source string) ([]change, error) {
 	positions := token.NewFileSet()
 	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)
@@ -82,8 +82,8 @@ func changesOf(file, source string) ([]change, error) {
 	return g.found, nil
 }
 
-// named reports whether all parameters of the list have names, so that a variant of their function
-// can be called instead.
+// named reports whether all parameters of a list have names, so that the function can call a variant of
+// itself with them.
 func named(list *ast.FieldList) bool {
 	if list == nil {
 		return true
@@ -108,6 +108,7 @@ type generator struct {
 	found        []change
 }
 
+// visit collects the changes of a node.
 func (g *generator) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfStmt:
@@ -140,13 +141,13 @@ func (g *generator) visit(n ast.Node) bool {
 	return true
 }
 
-// neighbours are the operators that a person would mistake for another.
+// neighbours maps operators to those that a developer might write by mistake.
 var neighbours = map[token.Token]string{
 	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
 	token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+",
 }
 
-// count replaces a whole number by its neighbours.
+// count changes an integer by one, up and down.
 func (g *generator) count(n *ast.BasicLit) {
 	if value, err := strconv.Atoi(n.Value); n.Kind == token.INT && err == nil {
 		g.replace(n.Pos(), n.End(), strconv.Itoa(value+1))
@@ -158,8 +159,8 @@ func (g *generator) negate(condition ast.Expr) {
 	g.replace(condition.Pos(), condition.End(), "!("+g.text(condition.Pos(), condition.End())+")")
 }
 
-// negateCases negates the conditions of a switch without a value: its cases are not values to
-// compare with.
+// negateCases negates the conditions in a case of a switch without a value. A case that may be a value to
+// compare with is left alone.
 func (g *generator) negateCases(n *ast.CaseClause) {
 	for _, e := range n.List {
 		switch e := e.(type) {
@@ -177,6 +178,7 @@ func (g *generator) negateCases(n *ast.CaseClause) {
 	}
 }
 
+// swap swaps true and false.
 func (g *generator) swap(result ast.Expr) {
 	switch name, _ := result.(*ast.Ident); {
 	case name == nil:
@@ -191,6 +193,7 @@ func (g *generator) text(from, to token.Pos) string {
 	return g.source[g.positions.Position(from).Offset:g.positions.Position(to).Offset]
 }
 
+// replace adds a change.
 func (g *generator) replace(from, to token.Pos, text string) {
 	start, end := g.positions.Position(from), g.positions.Position(to)
 	g.found = append(g.found, change{

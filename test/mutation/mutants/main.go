@@ -1,17 +1,17 @@
-// Command mutants makes small mistakes in the source of the core packages at random, and finds out
-// which of them no test notices.
+// Command mutants makes random small mistakes in the source of the core packages, and finds out which of
+// them no test notices.
 //
 //	go -C test/mutation run ./mutants -seed 1 -count 60
 //	go -C test/mutation run ./mutants -packages manager/engine,drain
 //
-// The mistakes are a negated condition, a moved boundary, "and" for "or", a dropped call or
-// assignment of a field, a number that is one off, true for false. All are in one build, and a
-// switch chooses one (package overlay). For each, the short tests of its package run.
-// What they miss meets storms, and then the tests of the manager.
+// The mistakes are: a negated condition, another operator such as <= for < or || for &&, a removed call or
+// assignment to a field, a number that is off by one, and false for true or true for false. All are in one
+// build, and an environment variable switches one on (package overlay). For each mistake, the short tests
+// of its package run. If they don't notice it, storms are played, and then the tests of the manager run.
 //
-// It prints each survivor with its place, and the score at the end. A survivor is no fault yet: the
-// changed code may do the same, only say something else, or only take longer. The exit status is 1
-// if nothing could be built or run.
+// It prints each mistake that nothing noticed, with its position, and a summary. Such a mistake may be
+// harmless: the changed code may have the same effect, or differ only in a text or in speed. The exit
+// status is 1 if the build or a test without mistakes fails.
 package main
 
 import (
@@ -33,26 +33,25 @@ import (
 	"github.com/millwright-go/millwright/test/mutation/overlay"
 )
 
-// core are the trees of packages whose source is changed. Of these trees, suites for users to run
-// are left out.
+// core are the trees of packages whose source is changed, without test suites in them.
 var core = []string{
 	"codes", "object", "decision", "machine", "machineset", "deployment", "machineclass", "machinepool", "drain", "driver",
 	"safety", "store", "manager",
 }
 
-// patience limits the tests of a package, or storms, with a mistake. A mistake that takes longer is
-// counted apart: it does not end, or the machine is slow.
+// patience limits the tests of a package, or the storms, with a mistake. A mistake that takes longer is
+// counted separately: perhaps it never ends, or the computer is slow.
 const patience = 8 * time.Minute
 
-// endless is the report for a mistake that takes longer than patience.
-const endless = "nothing, within its time"
+// timedOut is the report for a mistake that takes longer than patience.
+const timedOut = "nothing, within its time"
 
 func main() {
 	root := flag.String("root", "../..", "the directory of the repository")
-	seed := flag.Uint64("seed", 1, "which mistakes are drawn")
-	count := flag.Int("count", 60, "how many")
-	only := flag.String("packages", strings.Join(core, ","), "the trees of packages in which they are made")
-	storms := flag.Int("storms", 60, "how many storms a mistake meets that its package's tests miss")
+	seed := flag.Uint64("seed", 1, "seed that draws the mistakes")
+	count := flag.Int("count", 60, "how many mistakes")
+	only := flag.String("packages", strings.Join(core, ","), "trees of packages in which mistakes are made")
+	storms := flag.Int("storms", 60, "how many storms are played if the tests of the package don't notice a mistake")
 	flag.Parse()
 	if err := run(context.Background(), *root, *seed, *count, *storms, strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -82,8 +81,8 @@ func run(ctx context.Context, root string, seed uint64, count, storms int, packa
 		return err
 	}
 	for _, dir := range t.tested {
-		if said, err := t.build.Tests(ctx, 0, dir, ""); err != nil {
-			return fmt.Errorf("%s: the tests fail without a mistake: %w: %s", dir, err, said)
+		if output, err := t.build.Tests(ctx, 0, dir, ""); err != nil {
+			return fmt.Errorf("%s: the tests fail without a mistake: %w: %s", dir, err, output)
 		}
 	}
 	caught := t.all(ctx, drawn)
@@ -91,13 +90,13 @@ func run(ctx context.Context, root string, seed uint64, count, storms int, packa
 	return nil
 }
 
-// tested returns the packages whose tests are needed: those with changes and with tests, and those
-// of the manager, whose tests see the others at work.
+// tested returns the packages whose tests run: changed packages with tests, and the manager's packages,
+// whose tests use all others.
 func tested(root string, drawn []change) []string {
 	list := ofManager(root)
 	for _, c := range drawn {
 		dir := path.Dir(c.File)
-		tests, _ := filepath.Glob(filepath.Join(root, dir, "*_test.go")) // the pattern is a good one
+		tests, _ := filepath.Glob(filepath.Join(root, dir, "*_test.go")) // the pattern is valid
 		if len(tests) > 0 && !slices.Contains(list, dir) {
 			list = append(list, dir)
 		}
@@ -105,10 +104,10 @@ func tested(root string, drawn []change) []string {
 	return list
 }
 
-// ofManager returns the manager and the packages beside its reconcilers whose tests run a manager.
+// ofManager returns package manager and the packages below it that have tests.
 func ofManager(root string) []string {
 	list := []string{"manager"}
-	files, _ := filepath.Glob(filepath.Join(root, "manager", "*", "*_test.go")) // the patterns are good ones
+	files, _ := filepath.Glob(filepath.Join(root, "manager", "*", "*_test.go")) // the patterns are valid
 	internal, _ := filepath.Glob(filepath.Join(root, "manager", "internal", "*", "*_test.go"))
 	for _, file := range append(files, internal...) {
 		dir, err := filepath.Rel(root, filepath.Dir(file))
@@ -119,16 +118,15 @@ func ofManager(root string) []string {
 	return list
 }
 
-// trial runs tests and storms with mistakes.
+// trial runs tests and storms with a mistake switched on.
 type trial struct {
 	build    *overlay.Build
 	storms   int
 	tested   []string
-	managers []string // the packages of the manager with tests
+	managers []string // the packages of the manager that have tests
 }
 
-// all finds out what notices each of the changes, on all processors. The entry is empty if nothing
-// does.
+// all returns what notices each mistake: "" if nothing does. It uses all processors.
 func (t *trial) all(ctx context.Context, drawn []change) []string {
 	caught := make([]string, len(drawn))
 	numbers := make(chan int)
@@ -149,9 +147,9 @@ func (t *trial) all(ctx context.Context, drawn []change) []string {
 	return caught
 }
 
-// one returns what notices a mistake in a package.
+// one returns what notices a mistake in a package, or "".
 func (t *trial) one(ctx context.Context, number int, dir string) string {
-	ways := []struct {
+	checks := []struct {
 		name string
 		run  func(context.Context) error
 	}{
@@ -162,25 +160,26 @@ func (t *trial) one(ctx context.Context, number int, dir string) string {
 		{"the manager's tests", func(ctx context.Context) error { return t.managersTests(ctx, number, dir) }},
 	}
 	if !slices.Contains(t.tested, dir) {
-		ways = ways[1:]
+		checks = checks[1:]
 	}
-	for _, way := range ways {
+	for _, check := range checks {
 		within, cancel := context.WithTimeout(ctx, patience)
-		err := way.run(within)
-		late := within.Err() != nil
+		err := check.run(within)
+		tooLate := within.Err() != nil
 		cancel()
 		var exit *exec.ExitError
 		switch {
-		case late:
-			return endless
+		case tooLate:
+			return timedOut
 		case errors.As(err, &exit):
-			return way.name
+			return check.name
 		}
 	}
 	return ""
 }
 
-// managersTests runs the manager's tests with a mistake, but for those of its own package.
+// managersTests runs the tests of the manager's packages with a mistake, except for package own, whose
+// tests have run already.
 func (t *trial) managersTests(ctx context.Context, number int, own string) error {
 	for _, dir := range t.managers {
 		if dir == own {
@@ -193,16 +192,16 @@ func (t *trial) managersTests(ctx context.Context, number int, own string) error
 	return nil
 }
 
-// report prints the survivors and the score.
+// report prints the mistakes that nothing noticed, and a summary.
 func report(drawn []change, caught []string) {
 	by := map[string]int{}
 	for i, c := range drawn {
 		by[caught[i]]++
-		if caught[i] == "" || caught[i] == endless {
+		if caught[i] == "" || caught[i] == timedOut {
 			fmt.Printf("%v: noticed by %s\n", c, cmp.Or(caught[i], "nothing"))
 		}
 	}
-	fmt.Printf("%d of %d noticed, %d do not end", len(drawn)-by[""]-by[endless], len(drawn), by[endless])
+	fmt.Printf("%d of %d noticed, %d do not end", len(drawn)-by[""]-by[timedOut], len(drawn), by[timedOut])
 	for _, name := range []string{"its own tests", "storms", "storms of pools", "storms of an open world", "the manager's tests"} {
 		fmt.Printf(", %d by %s", by[name], name)
 	}

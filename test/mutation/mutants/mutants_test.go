@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// source is a file with something for each kind of change.
 const source = `package counting
 
 type status struct{ n int }
@@ -36,8 +37,8 @@ func count(s *status, limit int) bool {
 func unnamed(int) bool { return 1 < 2 }
 `
 
-// TestChanges: each kind of change is made wherever it fits, and functions that
-// no variant could stand in for are left alone.
+// TestChanges: each kind of change is made wherever it is possible. Functions with unnamed parameters are
+// left alone.
 func TestChanges(t *testing.T) {
 	all, err := changesOf("counting/a.go", source)
 	require.NoError(t, err)
@@ -59,7 +60,7 @@ func TestChanges(t *testing.T) {
 	}, texts)
 }
 
-// TestSample: a seed draws the same changes each time, and another seed draws others.
+// TestSample: the same seed draws the same changes, and another seed draws others.
 func TestSample(t *testing.T) {
 	draw := func(seed uint64) []change {
 		all, err := changesOf("counting/a.go", source)
@@ -71,8 +72,8 @@ func TestSample(t *testing.T) {
 	assert.NotEqual(t, draw(1), draw(2))
 }
 
-// TestCompiling: a change that removes the only use of a name is dropped, and the changes beside it
-// stay.
+// TestCompiling: a change that removes the only use of a variable does not compile, and is left out. Other
+// changes of the function stay.
 func TestCompiling(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {
@@ -87,9 +88,9 @@ func TestCompiling(t *testing.T) {
 	require.Len(t, all, 4)
 	good, err := compiling(root, all)
 	require.NoError(t, err)
-	var kept []string
+	var found []string
 	for _, c := range good {
-		kept = append(kept, c.from+" -> "+c.Text)
+		found = append(found, c.from+" -> "+c.Text)
 	}
-	assert.Equal(t, []string{"1 -> 2", "1 -> 0", "use(a) -> "}, kept)
+	assert.Equal(t, []string{"1 -> 2", "1 -> 0", "use(a) -> "}, found)
 }

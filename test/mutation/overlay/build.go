@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Build is the library built once with many mistakes: command hunt, and the tests of packages.
+// Build is the result of one build with many mistakes: command hunt, and test binaries of packages.
 type Build struct{ root, dir string }
 
-// New builds into dir what the repository at root is with the edits, of which edit i is mistake number
-// i+1: command hunt, and the tests of the packages, which may be in nested modules.
+// New builds command hunt and the tests of packages, which may be in nested modules, from the repository
+// at root, into dir. Edit i is mistake number i+1.
 func New(ctx context.Context, root, dir string, edits []Edit, packages []string) (*Build, error) {
 	file, err := Write(root, dir, edits)
 	if err != nil {
@@ -35,7 +35,7 @@ func New(ctx context.Context, root, dir string, edits []Edit, packages []string)
 	return b, nil
 }
 
-// byModule groups packages by the directory of their module, from which they are named.
+// byModule groups packages by the directory of their module. Their names become relative to it.
 func byModule(root string, packages []string) map[string][]string {
 	groups := map[string][]string{}
 	for _, name := range packages {
@@ -51,6 +51,7 @@ func byModule(root string, packages []string) map[string][]string {
 	return groups
 }
 
+// run runs the go command in a module.
 func (b *Build) run(ctx context.Context, module string, args ...string) error {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir = filepath.Join(b.root, module)
@@ -60,17 +61,19 @@ func (b *Build) run(ctx context.Context, module string, args ...string) error {
 	return nil
 }
 
-// Storms plays storms of a kind, see command hunt, with a mistake, or 0 for none, until one shows a violation. The error is an
-// *exec.ExitError if one did, or if the program failed in another way.
-func (b *Build) Storms(ctx context.Context, mistake, storms int, kind string) (said string, err error) {
+// Storms plays storms of a kind (see command hunt) with a mistake switched on; 0 means none. It returns
+// what the program prints. If there was a violation, or the program failed in another way, the error is an
+// *exec.ExitError.
+func (b *Build) Storms(ctx context.Context, mistake, storms int, kind string) (output string, err error) {
 	c := b.command(ctx, mistake, "hunt", "-storms", strconv.Itoa(storms), "-kind", kind)
 	out, err := c.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
-// Tests runs the short tests of a package whose names match the pattern (empty: all), with a
-// mistake, or 0 for none, until the first fails. The error is an *exec.ExitError if one did.
-func (b *Build) Tests(ctx context.Context, mistake int, name, pattern string) (said string, err error) {
+// Tests runs the short tests of a package that match a pattern (empty: all), until one fails, with a
+// mistake switched on; 0 means none. It returns what they print. If a test fails, the error is an
+// *exec.ExitError.
+func (b *Build) Tests(ctx context.Context, mistake int, name, pattern string) (output string, err error) {
 	c := b.command(ctx, mistake, path.Base(name)+".test",
 		"-test.short", "-test.failfast", "-test.timeout=10m", "-test.run", pattern)
 	c.Dir = filepath.Join(b.root, name)
@@ -78,12 +81,12 @@ func (b *Build) Tests(ctx context.Context, mistake int, name, pattern string) (s
 	return string(out), err
 }
 
-// confined limits a program, which a mistake may let grow without end, to 32 GB of addresses. Each
-// file of the bolt store takes one GB of them.
+// confined is a shell script that runs a program with at most 32 GB of address space, because a mistake
+// may make it grow without end. Each file of the bolt store takes 1 GB of address space.
 const confined = `ulimit -v 32000000 2>/dev/null; exec "$0" "$@"`
 
-// command is a program with one mistake switched on. Properties draw the same inputs each time, and
-// a failing one is not made smaller, because that takes longer.
+// command returns a command that runs a program with a mistake switched on. Property-based tests draw the
+// same inputs each time, and don't shrink a failing input, because that takes time.
 func (b *Build) command(ctx context.Context, mistake int, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", confined, filepath.Join(b.dir, name)}, args...)...)
 	c.Env = append(os.Environ(), Variable+"="+strconv.Itoa(mistake), "GOMAXPROCS=1",

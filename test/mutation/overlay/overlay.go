@@ -1,8 +1,6 @@
-// Package overlay puts many mistakes into one build. Each one changes the body
-// of a function. The build holds that function once as it is and once for each
-// mistake in it, and an environment variable chooses which of them runs, so
-// that a hundred mistakes cost one build. A mistake may also change the value
-// of a variable of the package.
+// Package overlay puts many mistakes into one build. A mistake changes the body of a function, or the value
+// of a variable of the package. The build has the original function and a variant for each mistake in it.
+// An environment variable chooses which of them runs, so a hundred mistakes need only one build.
 package overlay
 
 import (
@@ -20,26 +18,26 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable that chooses the mistake by its number, from 1. If it is
-// unset or 0, the code runs unchanged.
+// Variable is the environment variable with the number of the mistake that is switched on, from 1. If it
+// is unset or 0, the original code runs.
 const Variable = "MILLWRIGHT_MISTAKE"
 
 // Edit replaces the bytes [Start, End) of a file by Text.
 type Edit struct {
-	File       string // from the root of the module, with slashes
+	File       string // relative to the root of the module, with slashes
 	Start, End int
 	Text       string
 }
 
-// Replacing returns the edit that replaces from by to in the file, without their common beginning
-// and end. It fails unless from is in the file exactly once.
+// Replacing returns the edit that replaces from by to in a file, without what they have in common at the
+// beginning and the end. It fails unless the file has from exactly once.
 func Replacing(root, file, from, to string) (Edit, error) {
 	source, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		return Edit{}, err
 	}
 	if n := bytes.Count(source, []byte(from)); n != 1 || from == to {
-		return Edit{}, fmt.Errorf("%s: the text to change is in it %d times: %q", file, n, from)
+		return Edit{}, fmt.Errorf("%s: the file has the text to change %d times, not once: %q", file, n, from)
 	}
 	at := bytes.Index(source, []byte(from))
 	same := 0
@@ -53,8 +51,8 @@ func Replacing(root, file, from, to string) (Edit, error) {
 	return Edit{file, at, at + len(from), to}, nil
 }
 
-// Write writes an overlay of the go command to dir, in which edit i is mistake number i+1, and
-// returns its name. It fails where Files does.
+// Write writes the files of Files and an overlay file for the go command to dir. It returns the path of
+// the overlay file.
 func Write(root, dir string, edits []Edit) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -80,10 +78,10 @@ func Write(root, dir string, edits []Edit) (string, error) {
 	return name, os.WriteFile(name, text, 0o600)
 }
 
-// Files returns the texts of the files that the edits change or need, by their names from the root
-// of the module. Edit i is mistake number i+1. It fails if an edit is neither within the body of
-// one function nor within the value of one variable of the package, or if that function has a
-// parameter without a name.
+// Files returns the new texts of the changed files and of zz_mistake.go in their packages, by path relative
+// to the root of the module. Edit i is mistake number i+1. Files fails if an edit is neither in the body of
+// one function nor in the value of one variable of the package, or if that function has a parameter
+// without a name.
 func Files(root string, edits []Edit) (map[string][]byte, error) {
 	texts := map[string][]byte{}
 	for _, file := range files(edits) {
@@ -101,7 +99,7 @@ func Files(root string, edits []Edit) (map[string][]byte, error) {
 	return texts, nil
 }
 
-// chooser returns the file that each package with mistakes gets.
+// chooser is the text of zz_mistake.go, which is added to each package with mistakes.
 const chooser = `package %s
 
 import (
@@ -112,6 +110,7 @@ import (
 var mistake__, _ = strconv.Atoi(os.Getenv(%q))
 `
 
+// files returns the files of the edits, sorted.
 func files(edits []Edit) []string {
 	seen := map[string]bool{}
 	var list []string
@@ -125,16 +124,16 @@ func files(edits []Edit) []string {
 	return list
 }
 
-// variants are what a file gets for its mistakes.
+// variants collects the code that is added to a file for its mistakes.
 type variants struct {
 	source []byte
-	at     func(token.Pos) int
-	cases  map[*ast.FuncDecl]*strings.Builder // of the switch at the head of a function
-	end    strings.Builder                    // of the file
+	at     func(token.Pos) int                // returns the offset of a position
+	cases  map[*ast.FuncDecl]*strings.Builder // of the switch at the beginning of a function
+	end    strings.Builder                    // code for the end of the file
 }
 
-// withSwitches returns a file in which each function with mistakes begins with a switch to its
-// variants. The variants stand at the end.
+// withSwitches returns the file with a switch at the beginning of each function with mistakes, which calls
+// the function's variants. The variants are at the end of the file. name is the name of the package.
 func withSwitches(source []byte, file string, edits []Edit) (text []byte, name string, err error) {
 	positions := token.NewFileSet()
 	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)
@@ -168,8 +167,7 @@ func withSwitches(source []byte, file string, edits []Edit) (text []byte, name s
 	return out.Bytes(), parsed.Name.Name, nil
 }
 
-// add adds the variant of an edit: another function, or another value that the variable gets before
-// the program starts.
+// add adds the code for an edit: a variant of the function, or an init function that sets the variable.
 func (v *variants) add(file *ast.File, e Edit, number int) error {
 	if name, value := variable(file, e, v.at); name != "" {
 		fmt.Fprintf(&v.end, "\nfunc init() {\n\tif mistake__ == %d {\n\t\t%s = %s%s%s\n\t}\n}\n", number, name,
@@ -193,7 +191,7 @@ func (v *variants) add(file *ast.File, e Edit, number int) error {
 	return nil
 }
 
-// variable returns the variable of the package whose value holds all that an edit changes, if any.
+// variable returns the variable of the package, and its value, if the edit is in the value of a variable.
 func variable(file *ast.File, e Edit, at func(token.Pos) int) (string, ast.Expr) {
 	for _, d := range file.Decls {
 		g, ok := d.(*ast.GenDecl)
@@ -212,9 +210,10 @@ func variable(file *ast.File, e Edit, at func(token.Pos) int) (string, ast.Expr)
 	return "", nil
 }
 
+// suffix is appended to the name of a function for its variant.
 func suffix(number int) string { return "__" + strconv.Itoa(number) }
 
-// enclosing returns the function whose body holds all that an edit changes.
+// enclosing returns the function whose body has the edit, or nil.
 func enclosing(file *ast.File, e Edit, at func(token.Pos) int) *ast.FuncDecl {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
@@ -225,7 +224,7 @@ func enclosing(file *ast.File, e Edit, at func(token.Pos) int) *ast.FuncDecl {
 	return nil
 }
 
-// callOf returns the statement that calls a variant of f in its place.
+// callOf returns the statements that call a variant of f and return its results.
 func callOf(f *ast.FuncDecl, number int) (string, error) {
 	var target string
 	if f.Recv != nil {
