@@ -3,7 +3,7 @@ package gallery_test
 // ofBolt are mistakes in package bolt.
 var ofBolt = []mutant{
 	{
-		name:   "a write is answered before it is committed",
+		name:   "a write returns before it is committed",
 		breaks: "P26",
 		file:   "adapters/bolt/commit.go",
 		from: `		<-r.done // the commit still uses the caller's object
@@ -12,7 +12,7 @@ var ofBolt = []mutant{
 		by: "TestTooLateToGiveUp",
 	},
 	{
-		name:   "what was not committed is published",
+		name:   "uncommitted writes become visible",
 		breaks: "P26",
 		file:   "adapters/bolt/collection.go",
 		from: `	if committed {
@@ -24,7 +24,7 @@ var ofBolt = []mutant{
 		by: "TestFullFile",
 	},
 	{
-		name:   "a failed commit reads as done",
+		name:   "a failed commit is reported as success",
 		breaks: "P43",
 		file:   "adapters/bolt/commit.go",
 		from: `		if err != nil {
@@ -35,7 +35,7 @@ var ofBolt = []mutant{
 		by: "TestFailedCommit",
 	},
 	{
-		name:   "damaged records are left out without a word",
+		name:   "damaged records are left out without an error",
 		breaks: "P43",
 		file:   "adapters/bolt/collection.go",
 		from:   "if damaged := c.damaged(); len(damaged) > 0 {",
@@ -43,7 +43,7 @@ var ofBolt = []mutant{
 		by:     "TestDamagedAmongOthers",
 	},
 	{
-		name:   "an outdated file passes as whole",
+		name:   "a file with old records opens without an error",
 		breaks: "P43",
 		file:   "adapters/bolt/load.go",
 		from:   "if !known || stored.Sum == c.db.file.kinds[c.name()].Sum ||",

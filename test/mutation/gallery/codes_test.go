@@ -3,7 +3,7 @@ package gallery_test
 // ofCodes are mistakes in package codes.
 var ofCodes = []mutant{
 	{
-		name:   "a quota that was exceeded is asked for again at once",
+		name:   "a call is retried at once after RESOURCE_EXHAUSTED",
 		breaks: "a refused creation waits as long as its code says",
 		file:   "codes/recovery.go",
 		from: `ResourceExhausted:  {false, Quota, 0, RaiseQuota},
@@ -19,7 +19,7 @@ var ofCodes = []mutant{
 		by: "TestTableHasTheSpecifiedRows",
 	},
 	{
-		name:   "a wait doubles once too often",
+		name:   "a backoff doubles once too often",
 		breaks: "a wait grows as documented, up to its limit",
 		file:   "codes/retry.go",
 		from:   "return doubled(wait, failures-1, mediumPeriod)",
@@ -27,7 +27,7 @@ var ofCodes = []mutant{
 		by:     "TestBackoffSteps",
 	},
 	{
-		name:   "a wait that doubles has no limit",
+		name:   "a doubling backoff has no limit",
 		breaks: "waits are bounded",
 		file:   "codes/retry.go",
 		from: `	return min(wait, limit)
@@ -37,7 +37,7 @@ var ofCodes = []mutant{
 		by: "TestBackoffSteps|TestPropertyBackoffGrowsWithinItsClass",
 	},
 	{
-		name:   "an error that says OK counts as success",
+		name:   "an error with code OK counts as success",
 		breaks: "a failure is never OK",
 		file:   "codes/of.go",
 		from:   "return code.ofFailure()",
@@ -45,7 +45,7 @@ var ofCodes = []mutant{
 		by:     "TestOf",
 	},
 	{
-		name:   "a panic in a foreign error's method passes through",
+		name:   "a panic in a method of another package's error is not caught",
 		breaks: "P11",
 		file:   "codes/of.go",
 		from: `	if recover() != nil {
@@ -57,7 +57,7 @@ var ofCodes = []mutant{
 		by: "TestOf",
 	},
 	{
-		name:   "only the first of several wrapped errors is looked at",
+		name:   "only the first of several wrapped errors is searched for a code",
 		breaks: "the code of an error is found wherever it is",
 		file:   "codes/of.go",
 		from:   "\tfor _, e := range many {",

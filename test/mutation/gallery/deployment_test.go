@@ -3,16 +3,16 @@ package gallery_test
 // ofDeployment are mistakes in package deployment.
 var ofDeployment = []mutant{
 	{
-		name:   "machines are selected for an update in place to a class that is not there",
-		breaks: "class first",
+		name:   "machines are selected for an update in place to a class that does not exist",
+		breaks: "an update in place waits for its class",
 		file:   "deployment/scale.go",
 		from:   `NoSelect: d.o.Frozen || d.unusableClass() != "" ||`,
 		to:     `NoSelect: d.o.Frozen ||`,
 		by:     openStorms,
 	},
 	{
-		name:   "an old set keeps a node template that no API server accepts",
-		breaks: "rollouts end",
+		name:   "an old set keeps a node template that the API server refuses",
+		breaks: "every rollout ends",
 		file:   "deployment/newset.go",
 		from:   "case f.set.Deleted() || have.InvalidEntry() == nil",
 		to:     "case f.set != nil || have.InvalidEntry() == nil",
@@ -27,14 +27,14 @@ var ofDeployment = []mutant{
 		by:     "TestScenarios",
 	},
 	{
-		name:   "a deployment sizes its sets by its cache",
+		name:   "a deployment sets the sizes of its sets by a stale cache",
 		breaks: "P5, P7",
 		file:   "deployment/decide.go",
 		from:   "if d.o.Read.Live() && (!bound || d.o.Read.Within(machineset.DeleteWithin, d.now)) {",
 		to:     "if d.o.Read.Live() || d.p != nil {",
 	},
 	{
-		name:   "machines are replaced on request amid an update in place to what was wanted before",
+		name:   "machines are replaced on request during an update in place to an outdated template",
 		breaks: "P5",
 		file:   "deployment/setwrite.go",
 		from:   "f.paused || f.underWay > 0 ||",
@@ -42,7 +42,7 @@ var ofDeployment = []mutant{
 		by:     "TestRequestsWaitForAnUpdateInPlace",
 	},
 	{
-		name:   "a set is given names with its size while creates under others are on their way",
+		name:   "a set is given names with its size while it may still create machines with others",
 		breaks: "P12",
 		file:   "deployment/count.go",
 		from:   "return f.announced == 0 && r.Settled >= 0",
@@ -50,36 +50,36 @@ var ofDeployment = []mutant{
 		by:     "TestNamesComeWithTheSize",
 	},
 	{
-		name:   "a set is lowered without being told which machines a scaler has chosen",
-		breaks: "machines that a scaler has marked go first",
+		name:   "a set is scaled down without the names of the machines that an autoscaler has chosen",
+		breaks: "machines that an autoscaler has chosen are deleted first",
 		file:   "deployment/scale.go",
 		from:   "d.resized(f, step.To, f.choicesFor(step.To))",
 		to:     "d.resized(f, step.To, nil)",
 	},
 	{
-		name:   "creations of an old set that are still on their way are not counted",
-		breaks: "orders that are not visible yet count as done: never more than R + S machines",
+		name:   "creates of an old set that are not visible yet are not counted",
+		breaks: "writes that are not visible yet count: never more than replicas + surge machines",
 		file:   "deployment/count.go",
 		from:   "most := f.present()",
 		to:     "most := int64(f.actual)",
 		by:     "TestAnnouncedMachinesCount|TestPausedLeavesRoomForWhatIsAnnounced",
 	},
 	{
-		name:   "machines that are selected for an update, and about to stop, count as available",
-		breaks: "an update in place keeps R - U machines available",
+		name:   "machines that are selected for an update count as available",
+		breaks: "an update in place keeps replicas - unavailable machines available",
 		file:   "deployment/count.go",
 		from:   "f.available-f.leaving-f.choicesAvailable",
 		to:     "f.available-f.choicesAvailable",
 	},
 	{
-		name:   "a class is rolled out though all VMs could be brought to it",
+		name:   "a class is rolled out though all VMs can be updated to it",
 		breaks: "P4",
 		file:   "deployment/hotupdate.go",
 		from:   "if f == nil || f == d.current || !d.exchangeable(f) {",
 		to:     "if f == nil || f == d.current || !d.exchangeable(f) || len(f.machines) > 1 {",
 	},
 	{
-		name:   "a choice is honoured though it is older than the size",
+		name:   "a choice of machines to delete is used though the size has changed since",
 		breaks: "P20",
 		file:   "deployment/choices.go",
 		from:   "(c.At.After(until) || c.At.Before(since)):",
@@ -87,7 +87,7 @@ var ofDeployment = []mutant{
 		by:     "TestP20ScalersClock",
 	},
 	{
-		name:   "a choice of an available machine goes below the floor",
+		name:   "the deletion of a chosen machine goes below the least number of available ones",
 		breaks: "P7",
 		file:   "deployment/choices.go",
 		from:   "case c.set.actual < c.set.size() || c.available && spare <= 0:",
@@ -95,7 +95,7 @@ var ofDeployment = []mutant{
 		by:     "TestScenarios",
 	},
 	{
-		name:   "old sets that are in use are pruned",
+		name:   "old sets that still have machines are deleted",
 		breaks: "P10",
 		file:   "deployment/count.go",
 		from:   "return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&",
@@ -111,7 +111,7 @@ var ofDeployment = []mutant{
 		by:     "TestPruneWaitsForUpdates|TestRevisions",
 	},
 	{
-		name:   "to roll back takes the current template",
+		name:   "a rollback uses the current template",
 		breaks: "a rollback goes to the revision that is asked for",
 		file:   "deployment/rollback.go",
 		from: `		case d.wanted(f.set):
@@ -120,7 +120,7 @@ var ofDeployment = []mutant{
 		by: "TestRollbackAnswers",
 	},
 	{
-		name:   "a rollout that stands still is never overdue",
+		name:   "a rollout without progress never exceeds its deadline",
 		breaks: "P21",
 		file:   "deployment/status.go",
 		from: `if due.After(d.now) {
@@ -135,7 +135,7 @@ var ofDeployment = []mutant{
 		by: "TestDeadlineToTheNanosecond",
 	},
 	{
-		name:   "a rollback to a template that can't be used is made",
+		name:   "a rollback to an invalid template is made",
 		breaks: "P4",
 		file:   "deployment/rollback.go",
 		from:   "if bad := restored.invalidField(d.p.Keys); bad != nil {",
@@ -143,7 +143,7 @@ var ofDeployment = []mutant{
 		by:     "TestRollbackToAnInvalidTemplate",
 	},
 	{
-		name:   "a set of negative size is emptied when a machine has moved",
+		name:   "a set of negative size is scaled to zero when a machine has moved to another set",
 		breaks: "P7, P10",
 		file:   "deployment/setwrite.go",
 		from:   "size := max(0, f.size()+int32(delta))",

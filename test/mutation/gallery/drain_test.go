@@ -3,7 +3,7 @@ package gallery_test
 // ofDrain are mistakes in package drain.
 var ofDrain = []mutant{
 	{
-		name:   "an eviction that was refused is tried again at once",
+		name:   "a refused eviction is retried at once",
 		breaks: "P22",
 		file:   "drain/evict.go",
 		from: `next := last.At.Add(max(Slot, last.RetryAfter))
@@ -14,7 +14,7 @@ var ofDrain = []mutant{
 		to: "return last.At.Add(time.Second)",
 	},
 	{
-		name:   "a refused pod is deleted",
+		name:   "a pod whose eviction was refused is deleted",
 		breaks: "P22",
 		file:   "drain/evict.go",
 		from: `case d.pastDeadline:
@@ -23,22 +23,22 @@ var ofDrain = []mutant{
 		return action{true, reasonTimeUp, again}`,
 	},
 	{
-		name:   "the next pod with volumes is told to go before those of the last one have left",
-		breaks: "pods with volumes leave one at a time",
+		name:   "the next pod with volumes is evicted before the volumes of the last one are detached",
+		breaks: "pods with volumes are evicted one at a time",
 		file:   "drain/evict.go",
 		from:   "if free && (next < 0 || goesBefore(p, d.o.Pods[next])) {",
 		to:     "if next < 0 || goesBefore(p, d.o.Pods[next]) {",
 	},
 	{
-		name:   "nobody looks again when an eviction that was refused may be tried the next time",
-		breaks: "an eviction that a budget refuses is tried again after 20 s",
+		name:   "a drain does not wake up when a refused eviction may be retried",
+		breaks: "a refused eviction is retried after 20 s",
 		file:   "drain/evict.go",
 		from: `	d.lookAgain(t)
 	if most := d.mostSlots(); most > 0 {`,
 		to: "\tif most := d.mostSlots(); most > 0 {",
 	},
 	{
-		name:   "a drain ends, and lets the next pod go, on the word of a cache",
+		name:   "a drain ends, or evicts the next pod, by a stale cache",
 		breaks: "P22",
 		file:   "drain/volumes.go",
 		from:   "return d.assumesNoTurn || plan.Done && d.holdsVolumes()",
@@ -46,7 +46,7 @@ var ofDrain = []mutant{
 		by:     "TestTurnsAreBelievedLive",
 	},
 	{
-		name:   "a volume that came before its pod finished is nobody's",
+		name:   "a volume that was attached before its pod finished is not waited for",
 		breaks: "P22",
 		file:   "drain/volumes.go",
 		from:   "		if !turnOf(t, p) {",
@@ -54,7 +54,7 @@ var ofDrain = []mutant{
 		by:     "TestVolumesThatComeBeforeTheEndIsSeen",
 	},
 	{
-		name:   "a drain has no end",
+		name:   "a drain has no timeout",
 		breaks: "P21",
 		file:   "drain/decide.go",
 		from:   "d.pastDeadline = !d.deadline.IsZero() && !d.now.Before(d.deadline)",
@@ -62,7 +62,7 @@ var ofDrain = []mutant{
 		by:     "TestP21EveryDrainEnds|TestStories",
 	},
 	{
-		name:   "a drain that was asked for again goes on as the old one",
+		name:   "a new request for a drain continues the old drain",
 		breaks: "P21",
 		file:   "drain/decide.go",
 		from:   "case !d.o.Asked.After(d.now) && old.Since.Before(d.o.Asked.Truncate(time.Second)):",
@@ -78,7 +78,7 @@ var ofDrain = []mutant{
 		by:     "TestP23OnlyOursIsUndone",
 	},
 	{
-		name:   "force waits endlessly for a pod that resists",
+		name:   "a forced drain waits endlessly for a pod that does not end",
 		breaks: "P22",
 		file:   "drain/evict.go",
 		from: `case !d.now.Before(bound):
@@ -91,7 +91,7 @@ var ofDrain = []mutant{
 		by: "TestP22ForceEndsWithinItsBound",
 	},
 	{
-		name:   "volumes are waited for without end",
+		name:   "a drain waits for volumes without a timeout",
 		breaks: "P21",
 		file:   "drain/volumes.go",
 		from: `case late:
@@ -101,7 +101,7 @@ var ofDrain = []mutant{
 		by: "TestDetachEnds",
 	},
 	{
-		name:   "the volumes of another node hold a machine up",
+		name:   "a drain waits for volumes of another node",
 		breaks: "P21",
 		file:   "drain/volumes.go",
 		from:   `if a == nil || a.Node != d.o.Node.Name || a.Name == "" {`,
@@ -109,7 +109,7 @@ var ofDrain = []mutant{
 		by:     "TestDetachIsExact",
 	},
 	{
-		name:   "force detaches an attachment again and again",
+		name:   "a forced drain deletes an attachment again and again",
 		breaks: "P28",
 		file:   "drain/volumes.go",
 		from:   "if !a.DeletedAt.IsZero() || answer.Result == Accepted {",
@@ -125,7 +125,7 @@ var ofDrain = []mutant{
 		by:     "TestMisconfigured",
 	},
 	{
-		name:   "force kills pods that daemons and rules leave alone",
+		name:   "a forced drain deletes pods of daemon sets, and others that a drain leaves alone",
 		breaks: "P22",
 		file:   "drain/evict.go",
 		from:   `if p == nil || p.UID == "" || d.exemptFromForce(p) {`,
@@ -133,7 +133,7 @@ var ofDrain = []mutant{
 		by:     "TestStories",
 	},
 	{
-		name:   "a node is fenced without anybody's force",
+		name:   "a node gets the out-of-service taint without force",
 		breaks: "P22",
 		file:   "drain/decide.go",
 		from:   "if !d.o.Forced || d.o.Stays || !d.p.OutOfService {",
@@ -141,7 +141,7 @@ var ofDrain = []mutant{
 		by:     "TestStories",
 	},
 	{
-		name:   "pods that come back are evicted for as long as the drain lasts",
+		name:   "pods that are created again are evicted without a limit",
 		breaks: "P49",
 		file:   "drain/evict.go",
 		from:   "return r.Rounds >= limit || r.Rounds == 0 && len(d.rec.Returns) >= mostReturning",
@@ -149,7 +149,7 @@ var ofDrain = []mutant{
 		by:     "TestP49PodsThatComeBack",
 	},
 	{
-		name:   "rounds are counted by what the last process saw",
+		name:   "eviction rounds are counted from the state of an earlier process",
 		breaks: "P49",
 		file:   "drain/evict.go",
 		from:   "		rec.Returns = append(rec.Returns, d.nextRound(r))",
@@ -157,7 +157,7 @@ var ofDrain = []mutant{
 		by:     "TestP49PodsThatComeBack",
 	},
 	{
-		name:   "the cluster's clock says when the grace of a pod is over",
+		name:   "the end of a pod's grace is judged by the clock of the cluster",
 		breaks: "P50",
 		file:   "drain/podstatus.go",
 		from:   "if own := since.Add(p.grace()); !since.IsZero() && own.After(p.GraceEnds) {",
@@ -165,7 +165,7 @@ var ofDrain = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "a drain ends with a volume attached that was of no turn",
+		name:   "a drain ends while a volume is attached that no turn has waited for",
 		breaks: "P51",
 		file:   "drain/volumes.go",
 		from:   "if d.pastDeadline || d.o.Stays {",

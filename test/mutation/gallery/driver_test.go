@@ -3,7 +3,7 @@ package gallery_test
 // ofDriver are mistakes in package driver.
 var ofDriver = []mutant{
 	{
-		name:   "an answer without a provider ID is believed",
+		name:   "an answer without a provider ID is accepted",
 		breaks: "P13",
 		file:   "driver/validate.go",
 		from: `case blank(providerID):
@@ -13,7 +13,7 @@ var ofDriver = []mutant{
 		by: "TestBlankIDs|TestValidateNames",
 	},
 	{
-		name:   "a list without an answer counts as empty",
+		name:   "a nil answer of ListMachines counts as an empty list",
 		breaks: "P15",
 		file:   "driver/validation.go",
 		from:   `case response == nil && v.Optional:`,
@@ -21,7 +21,7 @@ var ofDriver = []mutant{
 		by:     "TestValidateMissingResponses",
 	},
 	{
-		name:   "a call that waits for its turn outlives its context",
+		name:   "a call that waits for its turn does not end with its context",
 		breaks: "P21",
 		file:   "driver/limit.go",
 		from: `	if g.slots != nil {
@@ -37,7 +37,7 @@ var ofDriver = []mutant{
 		by: "TestLimitOverTime|TestPropertyLimit",
 	},
 	{
-		name:   "a slot is kept after its call",
+		name:   "a call does not release its slot",
 		breaks: "P21",
 		file:   "driver/limit.go",
 		from: `		defer g.leave()
@@ -46,7 +46,7 @@ var ofDriver = []mutant{
 		by: "TestLimitSurvivesPanics",
 	},
 	{
-		name:   "a machine is called while a call about it hangs",
+		name:   "a call is made for a machine while an earlier one hangs",
 		breaks: "P52",
 		file:   "driver/calls.go",
 		from:   "if before := c.busy[u.of]; before != nil {",
@@ -54,7 +54,7 @@ var ofDriver = []mutant{
 		by:     "TestOverdueCallsReturnToTheirCaller|TestP52OneCallAtATime",
 	},
 	{
-		name:   "the late answer to a create is lost",
+		name:   "the late answer of a hanging create is lost",
 		breaks: "P13",
 		file:   "driver/calls.go",
 		from:   "if err == nil && u.reuse {",
@@ -62,7 +62,7 @@ var ofDriver = []mutant{
 		by:     "TestLateCreate|TestP52OneCallAtATime",
 	},
 	{
-		name:   "a late answer is that of another machine of the name",
+		name:   "a late answer is used for another machine of the same name",
 		breaks: "P13",
 		file:   "driver/calls.go",
 		from:   "if u.reuse && late.uid == u.uid {",
@@ -70,7 +70,7 @@ var ofDriver = []mutant{
 		by:     "TestLateCreate",
 	},
 	{
-		name:   "overdue calls of one class take the place of all",
+		name:   "hanging calls of one class use up the slots of all classes",
 		breaks: "P52",
 		file:   "driver/calls.go",
 		from:   "of >= max(1, c.options.Most/shareOfClass)",
@@ -78,7 +78,7 @@ var ofDriver = []mutant{
 		by:     "TestOverdueCallsAreBounded",
 	},
 	{
-		name:   "a burst is one call too large",
+		name:   "a burst has one call too many",
 		breaks: "calls to the provider keep their rate",
 		file:   "driver/limit.go",
 		from:   "g.due = latest(g.due, now).Add(interval)",
@@ -86,7 +86,7 @@ var ofDriver = []mutant{
 		by:     "TestLimitOverTime|TestLimitWithAClockSetBack",
 	},
 	{
-		name:   "secrets stay in messages",
+		name:   "secrets are not removed from messages",
 		breaks: "P42",
 		file:   "driver/confidential.go",
 		from: `		for key, value := range s.Data {
@@ -100,7 +100,7 @@ var ofDriver = []mutant{
 		by: "TestChangedMessagesAreReported|TestPartsOfSecretsAreTakenOut",
 	},
 	{
-		name:   "a short value takes the place of a long one",
+		name:   "a short secret is replaced before a longer one that contains it",
 		breaks: "P42",
 		file:   "driver/confidential.go",
 		from:   "cmp.Compare(a.size, b.size), cmp.Compare(b.shown, a.shown)",
@@ -116,7 +116,7 @@ var ofDriver = []mutant{
 		by:     "TestP59FormsOfSecrets",
 	},
 	{
-		name:   "the bound of one call counts for all",
+		name:   "the timeout of one call is used for all calls",
 		breaks: "each call has its own deadline",
 		file:   "driver/deadline.go",
 		from:   "cmp.Or(t.By[call], t.Default)",

@@ -3,7 +3,7 @@ package gallery_test
 // ofFsm are mistakes in what fires moves.
 var ofFsm = []mutant{
 	{
-		name:   "a change that no move explains is stored",
+		name:   "a change without a move is stored",
 		breaks: "P44",
 		file:   "machine/fsm/states.go",
 		from:   "if is := r.Get(after); is != want {",
@@ -11,7 +11,7 @@ var ofFsm = []mutant{
 		by:     "TestP44MovesExplainTheChange",
 	},
 	{
-		name:   "a move need not begin where the object stands",
+		name:   "a move may begin in another state than the object's",
 		breaks: "P44",
 		file:   "machine/fsm/states.go",
 		from:   "case move.From != from:",
@@ -19,7 +19,7 @@ var ofFsm = []mutant{
 		by:     "TestFireSaysWhatIsWrong",
 	},
 	{
-		name:   "a guard that has nothing to look at lets its move pass",
+		name:   "a guard without an observation allows its move",
 		breaks: "P44",
 		file:   "machine/fsm/states.go",
 		from:   "if at.refused = (decision.Why{Reason: reasonUnseen}); at.seen != nil {",

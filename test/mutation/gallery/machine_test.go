@@ -3,14 +3,14 @@ package gallery_test
 // ofMachine are mistakes in package machine.
 var ofMachine = []mutant{
 	{
-		name:   "a create is issued without its announcement",
+		name:   "CreateMachine is called without an announcement",
 		breaks: "P12, P14",
 		file:   "machine/create.go",
 		from:   "if !d.announcedThisPass() {",
 		to:     "if !d.announcedThisPass() && d.m.Status.Phase != PhaseNew {",
 	},
 	{
-		name:   "the record is let go though DeleteMachine was refused",
+		name:   "the finalizer is removed though DeleteMachine has failed",
 		breaks: "P14, P16",
 		file:   "machine/delete.go",
 		from: `if answer.Code != codes.OK && answer.Code != codes.NotFound {
@@ -26,14 +26,14 @@ var ofMachine = []mutant{
 		to:     `return m.Spec.ProviderID == "" || s.NeverCreated && fresh`,
 	},
 	{
-		name:   "nobody asks for the budget of replacements",
+		name:   "a machine is marked Failed without asking the replacement budget",
 		breaks: "P24",
 		file:   "machine/health.go",
 		from:   "if !d.o.Budgeted {",
 		to:     "if d.o.Budgeted {",
 	},
 	{
-		name:   "a node that is healthy again for a moment does not end its machine's health clock",
+		name:   "a node that was healthy for a moment does not restart the health timeout",
 		breaks: "P61",
 		file:   "machine/health.go",
 		from:   "if d.m.Status.Phase == PhaseUnknown {\n\t\treturn d.move(EventRecovered,",
@@ -41,7 +41,7 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "a label by hand begins an update in place that the rollout has not selected",
+		name:   "a label set by hand starts an update in place that the rollout has not selected",
 		breaks: "P7",
 		file:   "machine/inplace.go",
 		from:   "d.selectedForUpdate(n) && !d.selectionWaits(n) &&",
@@ -49,7 +49,7 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "labels that others take off a node stay off as long as the template is the same",
+		name:   "a label that others have removed from a node is not added again",
 		breaks: "P62",
 		file:   "machine/node_sync.go",
 		from:   "if is, ok := have[k]; (!ok || is != v) && (own",
@@ -57,7 +57,7 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "what another program undoes is put back at once, each time",
+		name:   "a change that another program undoes is repeated at once, each time",
 		breaks: "P64",
 		file:   "machine/node_undone.go",
 		from:   "if w.repeats == 0 {",
@@ -65,7 +65,7 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "labels that others put on a node go with the next write",
+		name:   "labels that others have added to a node are removed",
 		breaks: "P62",
 		file:   "machine/node_sync.go",
 		from:   "n.Labels = d.mergeExceptOwn(n.Labels, n.Applied.Labels, t.Labels, ownLabel)",
@@ -73,7 +73,7 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "a node whose provider ID is spelled otherwise is another VM's",
+		name:   "a node with another spelling of the provider ID belongs to another VM",
 		breaks: "P48",
 		file:   "machine/join.go",
 		from:   " || object.Alike(n.ProviderID, providerID)",
@@ -81,7 +81,7 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "the time of a drain counts from the deletion, also if a hook held it back",
+		name:   "the drain timeout counts from the deletion, although a hook has delayed the drain",
 		breaks: "P66",
 		file:   "machine/delete.go",
 		from:   "s.LastOperation, s.StageSince = op, d.stamp()",
@@ -89,7 +89,7 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "a hook holds a VM for half its time",
+		name:   "a hook can delay the deletion of a VM for half its timeout only",
 		breaks: "P66",
 		file:   "machine/delete.go",
 		from:   "until = d.deadlineAfter(since, timeout)",
@@ -97,7 +97,7 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "any second answer of an agent mends a failed update",
+		name:   "any later answer of an agent completes a failed update",
 		breaks: "P65",
 		file:   "machine/inplace.go",
 		from:   "answered := selected && !outdated && n.result(&d.p.Keys) == UpdateSuccessful",
@@ -113,7 +113,7 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "a node that restarts amid its update in place has failed",
+		name:   "a node that restarts during its update in place fails it",
 		breaks: "P65",
 		file:   "machine/inplace.go",
 		from:   "known := result == UpdateSuccessful || result == UpdateFailed",
@@ -121,7 +121,7 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "a machine asks for no grant when others delete its node",
+		name:   "a machine whose node was deleted by others is marked Failed without a grant",
 		breaks: "P45",
 		file:   "machine/node.go",
 		from:   "if plan, found := d.awaitNodeDeletionGrant(n); found {",
@@ -136,7 +136,7 @@ var ofMachine = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "a create that may have made a VM is forgotten when the name is taken",
+		name:   "a create that may have created a VM is forgotten when a later create is refused",
 		breaks: "P16",
 		file:   "machine/create.go",
 		from:   "s.OnlyRefused = s.OnlyRefused && createsNothing(code)",
@@ -144,7 +144,7 @@ var ofMachine = []mutant{
 		by:     "TestP16NoDeleteCallForTheNameOfAnotherVM",
 	},
 	{
-		name:   "a failed look at the VM forgets that a create before it was never answered",
+		name:   "a failed GetMachineStatus makes an unanswered create forgotten",
 		breaks: "P14",
 		file:   "machine/create.go",
 		from:   "s.OnlyRefused = s.OnlyRefused && !unanswered",
@@ -152,8 +152,8 @@ var ofMachine = []mutant{
 		by:     "TestP14FailedStatusCallsForgetNoCreate",
 	},
 	{
-		name:   "that no create was ever issued stays noted when one is announced",
-		breaks: "no VM is left behind: DeleteMachine is called before the finalizer goes",
+		name:   "a machine counts as never created although a create was announced",
+		breaks: "no VM is left: DeleteMachine is called before the finalizer is removed",
 		file:   "machine/create.go",
 		from: `				s.OnlyRefused, s.NeverCreated = d.nothingCreatedYet(), false
 				d.beginCreationClock(s)`,
@@ -161,15 +161,15 @@ var ofMachine = []mutant{
 		by: "TestP13P14P16P17AfterAStorm|TestP13OneVMIsRecordedByAnyProvider",
 	},
 	{
-		name:   "a VM is initialized only if the driver says that it is not, so one just made is not",
-		breaks: "a VM that needs it is initialized before its machine goes on",
+		name:   "a new VM is not initialized unless the driver answers UNINITIALIZED",
+		breaks: "a VM is initialized before its node is awaited",
 		file:   "machine/create.go",
 		from:   "if d.o.NoInitialize || !uninitialized && !d.createMayBeUnfinished() {",
 		to:     "if d.o.NoInitialize || !uninitialized {",
 	},
 	{
-		name:   "the health clock starts over whenever a condition of the node changes",
-		breaks: "a machine that is unhealthy for longer than the health timeout is given up",
+		name:   "any change of a node's condition restarts the health timeout",
+		breaks: "a machine that is unhealthy for longer than the health timeout is marked Failed",
 		file:   "machine/join.go",
 		from:   "func(status *Status) { copyFromNode(status, n) })",
 		to: `func(status *Status) {
@@ -178,8 +178,8 @@ var ofMachine = []mutant{
 	})`,
 	},
 	{
-		name:   "force goes on though the VM could not be deleted",
-		breaks: "no finalizer goes before DeleteMachine has answered OK or NOT_FOUND, not even by force",
+		name:   "a forced deletion continues though DeleteMachine has failed",
+		breaks: "the finalizer stays until DeleteMachine has answered OK or NOT_FOUND, also with force",
 		file:   "machine/delete.go",
 		from: `	if answer.Code != codes.OK && answer.Code != codes.NotFound {
 		return d.deletionFailed(answer.Outcome)`,
@@ -197,7 +197,7 @@ var ofMachine = []mutant{
 		by: "TestP44DecisionsPassTheirGuards",
 	},
 	{
-		name:   "a verdict that the budget refuses is passed all the same",
+		name:   "a machine is marked Failed though the replacement budget refuses",
 		breaks: "P24, P44",
 		file:   "machine/health.go",
 		from:   "case grant.Allowed && (grant.Until.IsZero() || d.now.Before(grant.Until)):",
@@ -213,7 +213,7 @@ var ofMachine = []mutant{
 		by:     "TestP14TheRecordOutlivesTheVM",
 	},
 	{
-		name:   "a record goes though its node has registered again",
+		name:   "the finalizer is removed though the node has registered again",
 		breaks: "P44",
 		file:   "machine/delete.go",
 		from:   "case d.hasOwnNode():",
@@ -221,7 +221,7 @@ var ofMachine = []mutant{
 		by:     "TestP44DecisionsPassTheirGuards",
 	},
 	{
-		name:   "the node is deleted before it is stored that the VM is",
+		name:   "the node is deleted before it is stored that the VM was deleted",
 		breaks: "P44",
 		file:   "machine/delete.go",
 		from:   "return d.advanceDeletion(eventVMDeleted, decision.Why{Reason: reasonVMDeleted, Name: vmName(d.m)})",
@@ -229,7 +229,7 @@ var ofMachine = []mutant{
 		by:     "TestP44StagesAreStoredInOrderThroughKills",
 	},
 	{
-		name:   "a stage that has nothing to do is left without its move",
+		name:   "a stage without work is skipped without its move",
 		breaks: "P44",
 		file:   "machine/delete.go",
 		from:   "moves = append(moves, deletionMove(at, on, Stage(next)))",
@@ -237,7 +237,7 @@ var ofMachine = []mutant{
 		by:     "TestP44StagesAreStoredInOrderThroughKills",
 	},
 	{
-		name:   "the drain's time counts from the deletion, so hooks use it up",
+		name:   "the drain timeout counts from the deletion, so that hooks use it up",
 		breaks: "P21",
 		file:   "machine/delete.go",
 		from:   "return d.deadlineAfter(d.stageBegan(), d.p.drainTimeout(d.m))",
@@ -245,7 +245,7 @@ var ofMachine = []mutant{
 		by:     "TestP21HookLeavesTheDrainItsTime",
 	},
 	{
-		name:   "the time of a hook counts from the deletion, so the drain uses it up",
+		name:   "a hook's timeout counts from the deletion, so that the drain uses it up",
 		breaks: "P21",
 		file:   "machine/delete.go",
 		from:   "until = d.deadlineAfter(since, timeout)",
@@ -253,8 +253,8 @@ var ofMachine = []mutant{
 		by:     "TestP21ForcedDrainLeavesTheHookItsTime",
 	},
 	{
-		name:   "a failed stage of a deletion is tried again at once, whenever anything wakes the machine",
-		breaks: "failures are tried again by the recovery table, ever more rarely",
+		name:   "a failed stage of a deletion is retried whenever the machine is reconciled",
+		breaks: "failed calls are retried by the recovery table, more and more rarely",
 		file:   "machine/delete.go",
 		from: `	if plan, found := d.deletionBackoff(); found {
 		return plan
@@ -265,14 +265,14 @@ var ofMachine = []mutant{
 	},
 	{
 		name:   "a node that a user had cordoned is uncordoned after an update in place",
-		breaks: "what others have done to a node is not undone",
+		breaks: "changes of a node by others are not undone",
 		file:   "machine/inplace_node.go",
 		from:   "if !n.Drain.Cordoned.IsZero() && !want.Cordoned {",
 		to:     "if !want.Cordoned {",
 	},
 	{
-		name:   "nothing reconciles a machine whose update has failed",
-		breaks: "a failed update is tried again, withdrawn, or given up after the health timeout",
+		name:   "a machine whose update has failed is not reconciled any more",
+		breaks: "a failed update is retried, withdrawn, or its machine is marked Failed after the health timeout",
 		file:   "machine/decide.go",
 		from: `	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
 		return d.watchNode()`,
@@ -280,14 +280,14 @@ var ofMachine = []mutant{
 		return d.watchNode()`,
 	},
 	{
-		name:   "a machine that is paused is reconciled once it is unhealthy",
+		name:   "a paused machine is reconciled if it is unhealthy",
 		breaks: "P25",
 		file:   "machine/decide.go",
 		from:   "return paused && !d.finalizerMissing()",
 		to:     "return paused && !d.finalizerMissing() && d.m.Status.Phase != PhaseUnknown",
 	},
 	{
-		name:   "an update of a VM that was not answered in time counts as done",
+		name:   "an unanswered update of a VM counts as successful",
 		breaks: "P26",
 		file:   "machine/hotupdate.go",
 		from:   "if answer.Code == codes.OK {",
@@ -295,7 +295,7 @@ var ofMachine = []mutant{
 		by:     "TestLastAppliedHoldsAllPossibleValues|TestGatesFollowTheRecoveryTable",
 	},
 	{
-		name:   "a machine is unhealthy for a second and fails",
+		name:   "a machine is marked Failed after one second of being unhealthy",
 		breaks: "P24",
 		file:   "machine/health.go",
 		from: `	if d.now.Before(at) {
@@ -307,7 +307,7 @@ var ofMachine = []mutant{
 		by: "TestLongestTimeoutsAreNotOver|TestP25ClocksRestartOnThaw",
 	},
 	{
-		name:   "a verdict rests on a cache",
+		name:   "a machine is marked Failed by a stale cache",
 		breaks: "P24",
 		file:   "machine/health.go",
 		from: `	if d.o.Node.cached() {
@@ -320,7 +320,7 @@ var ofMachine = []mutant{
 		by: "TestP23P26P28PreservedThroughAStorm",
 	},
 	{
-		name:   "a drain deletes what is left once its node would have been silent for long",
+		name:   "a drain plans to use force at a time for which the node's silence is only expected",
 		breaks: "P22",
 		file:   "machine/delete_drain.go",
 		from:   "Until: d.forceDeadline()}",
@@ -328,7 +328,7 @@ var ofMachine = []mutant{
 		by:     "TestP22SilenceLastsUntilTheNodeWasRead",
 	},
 	{
-		name:   "a node that was read stays silent for as long as a pass takes",
+		name:   "a node that was read before force was due is not read again",
 		breaks: "P22",
 		file:   "machine/delete.go",
 		from:   "if d.o.Node.Read.Live() && !d.o.Node.Read.Covers(due) && !d.now.Before(due) {",
@@ -336,7 +336,7 @@ var ofMachine = []mutant{
 		by:     "TestP22SilenceLastsUntilTheNodeWasRead",
 	},
 	{
-		name:   "the node of another machine counts as one's own",
+		name:   "a machine takes the node of another machine",
 		breaks: "P17",
 		file:   "machine/join.go",
 		from:   `return d.nodeOwner != "" && d.nodeOwner != d.m.Name || d.o.Node != nil`,
@@ -344,7 +344,7 @@ var ofMachine = []mutant{
 		by:     "TestP17NodesOfOthersAreLeftAlone",
 	},
 	{
-		name:   "a node counts as one's own though its provider ID is recorded for another machine",
+		name:   "a machine takes a node whose provider ID is recorded for another machine",
 		breaks: "P17",
 		file:   "machine/join.go",
 		from:   `return d.o.Node.ClaimedBy != "" || d.p.ProviderIDsMatch`,
@@ -352,7 +352,7 @@ var ofMachine = []mutant{
 		by:     "TestP17NodesOfOthersAreLeftAlone",
 	},
 	{
-		name:   "a grant that has lapsed is used",
+		name:   "an expired grant is used",
 		breaks: "P24",
 		file:   "machine/health.go",
 		from:   "case grant.Allowed && (grant.Until.IsZero() || d.now.Before(grant.Until)):",
@@ -360,7 +360,7 @@ var ofMachine = []mutant{
 		by:     "TestP24NoVerdictWithoutAGrant",
 	},
 	{
-		name:   "labels that were ours stay on the node",
+		name:   "labels that were removed from the template stay on the node",
 		breaks: "P23",
 		file:   "machine/node.go",
 		from: `	for k, v := range last {
@@ -370,7 +370,7 @@ var ofMachine = []mutant{
 		by: "TestMissingRecordIsNotAnEmptyValue|TestP23MarksOfOthersStay",
 	},
 	{
-		name:   "a taint of somebody else goes with ours",
+		name:   "a taint that others have added is removed with ours",
 		breaks: "P23",
 		file:   "machine/node.go",
 		from:   "return slices.Contains(last, t) || slices.ContainsFunc(want, t.Same)",
@@ -378,7 +378,7 @@ var ofMachine = []mutant{
 		by:     "TestP23MarksOfOthersStay|TestTemplatesAreAppliedThreeWay",
 	},
 	{
-		name:   "a bootstrap token outlives the join",
+		name:   "a bootstrap token is not deleted after the join",
 		breaks: "P14",
 		file:   "machine/create.go",
 		from:   "if d.o.Token != TokenNeeded || d.o.TokenRemoved != nil {",
@@ -386,7 +386,7 @@ var ofMachine = []mutant{
 		by:     "TestTokensAfterAStorm|TestTokensCostThreeCalls",
 	},
 	{
-		name:   "a token ends after the machine's time",
+		name:   "a bootstrap token is valid for longer than the creation timeout",
 		breaks: "P21",
 		file:   "machine/create.go",
 		from:   "return d.creationDeadline().Truncate(time.Second)",
@@ -394,7 +394,7 @@ var ofMachine = []mutant{
 		by:     "TestTokensLastUntilTheDeadline",
 	},
 	{
-		name:   "a lost VM's machine fails by the list alone",
+		name:   "a machine is marked Failed only because its VM is missing in a list",
 		breaks: "P41",
 		file:   "machine/health.go",
 		from: `	if vm == nil {
@@ -405,7 +405,7 @@ var ofMachine = []mutant{
 		by: "TestNoVMIsLostByListingsAlone|TestStories",
 	},
 	{
-		name:   "a machine that is kept for inspection fails for its VM",
+		name:   "a preserved machine is marked Failed because its VM is missing",
 		breaks: "P41",
 		file:   "machine/health.go",
 		from:   "d.o.Class != nil && !d.preserved()",
@@ -413,7 +413,7 @@ var ofMachine = []mutant{
 		by:     "TestNoVMIsLostByListingsAlone",
 	},
 	{
-		name:   "a machine with an unhealthy VM fails without its health timeout",
+		name:   "a machine with an unhealthy VM is marked Failed before the health timeout",
 		breaks: "P54",
 		file:   "machine/health.go",
 		from:   "at := d.verdictAt(base, timeout); d",
@@ -421,7 +421,7 @@ var ofMachine = []mutant{
 		by:     "TestP54NoVMIsGivenUpByOneAnswer",
 	},
 	{
-		name:   "an unhealthy VM is healthy while the provider is out",
+		name:   "an unhealthy VM counts as healthy while the provider does not answer",
 		breaks: "P54",
 		file:   "machine/health.go",
 		from:   "case vm.Code != codes.OK: // an outage",
@@ -429,7 +429,7 @@ var ofMachine = []mutant{
 		by:     "TestP54NoVMIsGivenUpByOneAnswer",
 	},
 	{
-		name:   "a machine is kept one period more when its time is up",
+		name:   "a preserved machine is still preserved at the time when its preservation ends",
 		breaks: "P21",
 		file:   "machine/preserve.go",
 		from:   "return !p.Since.IsZero() && now.Before(p.Until)",
@@ -437,7 +437,7 @@ var ofMachine = []mutant{
 		by:     "TestP28PreservedIsQuietUntilItsEnd|TestToBePreserved",
 	},
 	{
-		name:   "preservation is asked for again endlessly",
+		name:   "a preservation is renewed endlessly",
 		breaks: "P28",
 		file:   "machine/preserve.go",
 		from:   "p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, d.stamp(), false",

@@ -3,7 +3,7 @@ package gallery_test
 // ofMachineclass are mistakes in package machineclass.
 var ofMachineclass = []mutant{
 	{
-		name:   "a class is let go while it is used",
+		name:   "the finalizer of a class in use is removed",
 		breaks: "a class stays as long as it is referred to",
 		file:   "machineclass/observation.go",
 		from:   "return u.Deployments > 0 || u.Sets > 0 || u.Machines > 0",
@@ -11,7 +11,7 @@ var ofMachineclass = []mutant{
 		by:     "TestKeptWhileUsed",
 	},
 	{
-		name:   "a class is let go by what a cache says",
+		name:   "the finalizer of a class is removed by a stale cache",
 		breaks: "a class stays as long as it is referred to",
 		file:   "machineclass/keep.go",
 		from: `case !live:
@@ -21,7 +21,7 @@ var ofMachineclass = []mutant{
 		by: "TestSecretStory|TestKeptWhileUsed",
 	},
 	{
-		name:   "a class that is being deleted is given a finalizer",
+		name:   "a class that is being deleted gets a finalizer",
 		breaks: "P28",
 		file:   "machineclass/keep.go",
 		from: `	case used && m.Deleted():
@@ -31,7 +31,7 @@ var ofMachineclass = []mutant{
 		by: "TestP11P27AnythingHasOnePlan|TestSecretStory",
 	},
 	{
-		name:   "references move to a class that a driver has left empty",
+		name:   "references are moved to a class that the driver has not filled in",
 		breaks: "P4",
 		file:   "machineclass/migrate.go",
 		from:   `if problem := d.unusable(filled.Class); problem != "" {`,
@@ -39,7 +39,7 @@ var ofMachineclass = []mutant{
 		by:     "TestFilledBadly",
 	},
 	{
-		name:   "references of two kinds move to one class",
+		name:   "references of two kinds are moved to the same class",
 		breaks: "P4",
 		file:   "machineclass/migrate.go",
 		from: `if d.o.References[i].Class != ref {
@@ -49,15 +49,15 @@ var ofMachineclass = []mutant{
 		by: "TestStories",
 	},
 	{
-		name:   "a failed migration is tried again at once",
-		breaks: "a failed migration waits as its code says",
+		name:   "a failed migration is retried at once",
+		breaks: "a failed migration is retried as its code says",
 		file:   "machineclass/migrate.go",
 		from:   "return at, d.now.Before(at)",
 		to:     "return at, at.Before(d.now)",
 		by:     "TestRetries",
 	},
 	{
-		name:   "a secret is let go while classes refer to it",
+		name:   "the finalizer of a secret is removed while classes refer to it",
 		breaks: "a secret stays as long as a class refers to it",
 		file:   "machineclass/keep.go",
 		from:   "machine.SecretFinalizer, o.Classes > 0, o.Read.Live())",
@@ -65,7 +65,7 @@ var ofMachineclass = []mutant{
 		by:     "TestSecretStory",
 	},
 	{
-		name:   "the older class is marked before the new one is stored",
+		name:   "the old class is marked as migrated before the new one is stored",
 		breaks: "P26",
 		file:   "machineclass/migrate.go",
 		from:   "case old.Found && (!old.Migrated || d.o.Class == nil || d.o.Filled != nil):",

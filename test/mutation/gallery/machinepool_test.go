@@ -3,7 +3,7 @@ package gallery_test
 // ofMachinepool are mistakes in package machinepool.
 var ofMachinepool = []mutant{
 	{
-		name:   "an instance whose node carries its ID otherwise has none",
+		name:   "an instance whose node has another spelling of its ID has no node",
 		breaks: "P34",
 		file:   "machinepool/nodes.go",
 		from:   "\tvar instances object.Spellings\n",
@@ -11,7 +11,7 @@ var ofMachinepool = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "a group is made with one instance more than is wanted",
+		name:   "a group is created with one instance too many",
 		breaks: "P30",
 		file:   "machinepool/act.go",
 		from: `n := d.wanted()
@@ -21,7 +21,7 @@ var ofMachinepool = []mutant{
 		by: poolStorms,
 	},
 	{
-		name:   "a size is ordered that is the provider's",
+		name:   "a pool scales a group whose size the provider sets",
 		breaks: "P31",
 		file:   "machinepool/decide.go",
 		from:   "if d.autoscaled() && d.found() {",
@@ -29,7 +29,7 @@ var ofMachinepool = []mutant{
 		by:     poolStorms,
 	},
 	{
-		name:   "instances that are too many go as they are",
+		name:   "surplus instances are removed without a drain",
 		breaks: "P34",
 		file:   "machinepool/leave.go",
 		from:   "if d.o.NoDrain || d.nodeless(l.ProviderID) || drained ||",
@@ -37,7 +37,7 @@ var ofMachinepool = []mutant{
 		by:     poolStorms,
 	},
 	{
-		name:   "a group that is going counts as gone",
+		name:   "a group that is being deleted counts as gone",
 		breaks: "P35",
 		file:   "machinepool/leave.go",
 		from:   "(answer.Code == codes.OK || answer.Code == codes.NotFound) {",
@@ -45,7 +45,7 @@ var ofMachinepool = []mutant{
 		by:     poolStorms,
 	},
 	{
-		name:   "the group of a pool that is gone is deleted, even if another pool has it now",
+		name:   "the group of a deleted pool is deleted although another pool has it now",
 		breaks: "P35",
 		file:   "machinepool/leave.go",
 		from:   "if !d.o.Fresh { // the pool may be gone",
@@ -53,23 +53,23 @@ var ofMachinepool = []mutant{
 		by:     "TestRemoval",
 	},
 	{
-		name:   "a group is not told of other bounds of its updates",
-		breaks: "that a pool's rolling update is the provider's",
+		name:   "new bounds of updates are not passed to the group",
+		breaks: "the provider gets the bounds of a pool's updates",
 		file:   "machinepool/report.go",
 		from:   "samePointer(a.RollingUpdate, b.RollingUpdate) && a.Template",
 		to:     "a.Template",
 		by:     "TestRollingUpdate",
 	},
 	{
-		name:   "a token is made for a pool that may be gone",
-		breaks: "that no token is left",
+		name:   "a bootstrap token is created for a pool that may be gone",
+		breaks: "no bootstrap token is left",
 		file:   "machinepool/act.go",
 		from:   "if b.OwnToken && !d.o.Fresh {",
 		to:     "if b.OwnToken && !d.o.Fresh && d.o.Class == nil {",
 		by:     "TestOwnToken",
 	},
 	{
-		name:   "nobody renews the token for instances that come later",
+		name:   "the bootstrap token for later instances is not renewed",
 		breaks: "P36",
 		file:   "machinepool/act.go",
 		from:   "return d.o.Nodes != nil && d.wanted() >= d.o.Group.Target && (d.joined < d.wanted() || d.unjoined())",
@@ -77,7 +77,7 @@ var ofMachinepool = []mutant{
 		by:     poolStorms,
 	},
 	{
-		name:   "an update of a group that was killed counts as never sent",
+		name:   "an update counts as never sent if the process was killed",
 		breaks: "P36",
 		file:   "machinepool/decide.go",
 		from:   "s.Applied = s.Applied.uncertain()",
@@ -85,7 +85,7 @@ var ofMachinepool = []mutant{
 		by:     "TestKilledAnywhere",
 	},
 	{
-		name:   "a failed call of a pool is repeated at once",
+		name:   "a failed call for a pool is retried at once",
 		breaks: "P21",
 		file:   "machinepool/decide.go",
 		from: `	if !d.now.Before(at) {
@@ -101,7 +101,7 @@ var ofMachinepool = []mutant{
 		by: "TestRetryTimes|TestRefusedUpdates",
 	},
 	{
-		name:   "an order is given without its announcement",
+		name:   "a call for a pool is made without an announcement",
 		breaks: "P36",
 		file:   "machinepool/decide.go",
 		from:   "if !d.o.Announced || op.Call != call ||",
@@ -109,7 +109,7 @@ var ofMachinepool = []mutant{
 		by:     "TestAnnouncements|TestDeletionEnds",
 	},
 	{
-		name:   "an order goes under what an earlier pass announced, if this pass wrote anything",
+		name:   "a call is made with the announcement of an earlier pass",
 		breaks: "P36",
 		file:   "machinepool/decide.go",
 		from:   "if !d.o.Announced ||",
@@ -117,7 +117,7 @@ var ofMachinepool = []mutant{
 		by:     "TestEachOrderIsAnnounced",
 	},
 	{
-		name:   "a group is made smaller by instances that are there",
+		name:   "ScalePool makes a group smaller that still has its instances",
 		breaks: "P30",
 		file:   "machinepool/act.go",
 		from:   "to = max(wanted, d.staying())",
@@ -125,7 +125,7 @@ var ofMachinepool = []mutant{
 		by:     "TestRemovalAfterDrain|TestInstancesWithoutNodesNeedNoDrain",
 	},
 	{
-		name:   "an instance whose node is not known is empty",
+		name:   "an instance whose node is not known counts as drained",
 		breaks: "P48",
 		file:   "machinepool/nodes.go",
 		from:   " && len(d.o.Unmatched) == 0",
@@ -133,7 +133,7 @@ var ofMachinepool = []mutant{
 		by:     "TestP48NoneIsRemovedUndrained|TestP48NodesThatComeLate",
 	},
 	{
-		name:   "one answer without an instance is believed",
+		name:   "an instance counts as gone after one answer without it",
 		breaks: "P60",
 		file:   "machinepool/decide.go",
 		from:   "return missed && d.o.Group.At.Sub(since) >= d.p.Poll",
@@ -141,7 +141,7 @@ var ofMachinepool = []mutant{
 		by:     "TestP60OneAnswerIsNotBelieved",
 	},
 	{
-		name:   "one answer without a group is believed",
+		name:   "a group counts as gone after one answer without it",
 		breaks: "P60",
 		file:   "machinepool/decide.go",
 		from:   "d.o.Group.At.Sub(m.Gone) < d.p.Period",
@@ -149,7 +149,7 @@ var ofMachinepool = []mutant{
 		by:     "TestP60OneAnswerIsNotBelieved|TestGoneAfterSecondAnswer",
 	},
 	{
-		name:   "instances that are ready go before others",
+		name:   "ready instances are removed before others",
 		breaks: "P34",
 		file:   "machinepool/leave.go",
 		from:   "return v.class - w.class",
@@ -157,7 +157,7 @@ var ofMachinepool = []mutant{
 		by:     "TestRemovalOrder|TestSizes",
 	},
 	{
-		name:   "an instance is replaced while others are",
+		name:   "an instance is replaced while others are being replaced",
 		breaks: "P34",
 		file:   "machinepool/leave.go",
 		from:   `if id := d.toReplace(); id != "" && len(want) == 0 {`,
@@ -165,7 +165,7 @@ var ofMachinepool = []mutant{
 		by:     "TestReplacement",
 	},
 	{
-		name:   "a drain of an instance has no end",
+		name:   "the drain of an instance has no timeout",
 		breaks: "P34",
 		file:   "machinepool/leave.go",
 		from:   "drained || !d.now.Before(d.overdueAt(l)) {",

@@ -3,7 +3,7 @@ package gallery_test
 // ofManager are mistakes in package manager.
 var ofManager = []mutant{
 	{
-		name:   "a label on a secret ends the waits of refused calls",
+		name:   "a new label on a secret ends the backoff of refused calls",
 		breaks: "P63",
 		file:   "manager/internal/secrets/secrets.go",
 		from:   "\t\tmaps.Copy(data, secret.Data)\n\t})\n\tif data == nil",
@@ -11,7 +11,7 @@ var ofManager = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "a call whose answer a machine waits with is made again whenever it is looked at",
+		name:   "a call that waits for a change is repeated in every pass",
 		breaks: "P63",
 		file:   "manager/internal/machines/answers.go",
 		from:   "age < repeatAfter && sameInputs",
@@ -19,7 +19,7 @@ var ofManager = []mutant{
 		by:     "TestP63TouchesRepeatNoCall",
 	},
 	{
-		name:   "a call whose answer a machine waits with is not made again",
+		name:   "a call that waits for a change is not repeated after a change",
 		breaks: "P63",
 		file:   "manager/internal/machines/pace.go",
 		from:   "p.taken.waits && (at.IsZero()",
@@ -27,7 +27,7 @@ var ofManager = []mutant{
 		by:     "TestP63TouchesRepeatNoCall",
 	},
 	{
-		name:   "what was written to a node is forgotten with its pass",
+		name:   "the writes to a node are forgotten after the pass",
 		breaks: "P64",
 		file:   "manager/internal/machines/effects.go",
 		from:   "p.written.Change(p.Key, func(w *machine.NodeWrites) { *w = all })",
@@ -35,14 +35,14 @@ var ofManager = []mutant{
 		by:     openStorms,
 	},
 	{
-		name:   "VMs that no machine owns are deleted by name instead of by ID",
+		name:   "orphan VMs are deleted by name instead of ID",
 		breaks: "of several VMs of one name, the one that a machine has recorded stays",
 		file:   "manager/internal/fleet/orphans.go",
 		from:   "m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name",
 		to:     "m.Spec.Class.Name = order.Class.Name",
 	},
 	{
-		name:   "a class is let go while machines of it are being deleted",
+		name:   "the finalizer of a class is removed while machines of it are being deleted",
 		breaks: "a class stays as long as a machine refers to it: without it no VM can be deleted",
 		file:   "manager/internal/classes/classes.go",
 		from:   "func(*machine.Machine) bool { return true })",
@@ -50,14 +50,14 @@ var ofManager = []mutant{
 		by:     "TestClassesOutliveTheirMachines",
 	},
 	{
-		name:   "all VMs of a fleet are updated at a time",
+		name:   "all VMs of a fleet are updated at the same time",
 		breaks: "P7",
 		file:   "manager/internal/machines/turns.go",
 		from:   "Limit: limit,",
 		to:     "Limit: 100 * limit,",
 	},
 	{
-		name:   "no more than one node of a group is drained at a time, and one more",
+		name:   "one more node of a group is drained at a time than is allowed",
 		breaks: "drains keep their limit",
 		file:   "manager/engine/memory.go",
 		from:   "case p.inUse(a) >= a.Limit:",
@@ -65,7 +65,7 @@ var ofManager = []mutant{
 		by:     "TestDrainSlots",
 	},
 	{
-		name:   "drains of before a restart take no permit",
+		name:   "drains that began before a restart need no permit",
 		breaks: "P26",
 		file:   "manager/drains/execute.go",
 		from:   "if n.Drain != nil {",
@@ -73,7 +73,7 @@ var ofManager = []mutant{
 		by:     "TestDrainSlots",
 	},
 	{
-		name:   "a permit is kept for a node that is gone",
+		name:   "the permit of a node that is gone is not released",
 		breaks: "P21",
 		file:   "manager/drains/execute.go",
 		from:   "errors.Is(err, store.ErrNotFound) || err == nil && n.UID != uid:",
@@ -81,7 +81,7 @@ var ofManager = []mutant{
 		by:     "TestDrainSlots",
 	},
 	{
-		name:   "a conflict over a slot is no conflict",
+		name:   "a conflict in the write of a replacement slot is ignored",
 		breaks: "P24",
 		file:   "manager/internal/machines/budget.go",
 		from: `	case *replacement.TakeFromDeployment:
@@ -96,15 +96,15 @@ var ofManager = []mutant{
 		by: "TestP24TwoAskAtTheSameTime",
 	},
 	{
-		name:   "secrets without a namespace are nobody's",
-		breaks: "a secret's change wakes its class",
+		name:   "a change of a secret without a namespace wakes no class",
+		breaks: "a change of a secret wakes its classes",
 		file:   "manager/internal/index/index.go",
 		from:   "return object.Key{Namespace: c.Namespace, Name: ref.Name}",
 		to:     "return object.Key{Name: ref.Name}",
 		by:     "TestSecretNamespaces",
 	},
 	{
-		name:   "permits in use are told at every pass",
+		name:   "permits in use are reported in every pass",
 		breaks: "P28",
 		file:   "manager/state.go",
 		from:   "if last, known := r.reported[at]; !known || last != now {",
@@ -112,8 +112,8 @@ var ofManager = []mutant{
 		by:     "TestPermitsAreReported",
 	},
 	{
-		name:   "permits of a deployment that is gone stay",
-		breaks: "metrics end with their object",
+		name:   "the metrics of a deployment's permits outlive it",
+		breaks: "the metrics of an object end with it",
 		file:   "manager/state.go",
 		from: `		r.options.Hooks.Permits(kind, key, 0, 0)
 `,
@@ -121,7 +121,7 @@ var ofManager = []mutant{
 		by: "TestPermitsAreReported",
 	},
 	{
-		name:   "a change that is to settle wakes nobody",
+		name:   "a change that is collected with others wakes nothing",
 		breaks: "P3",
 		file:   "manager/run.go",
 		from:   "q.AddAt(key, r.options.Runtime.Now().Add(r.settle(wake)))",
@@ -129,7 +129,7 @@ var ofManager = []mutant{
 		by:     "TestWakesSettle",
 	},
 	{
-		name:   "pods are told to go while their volumes are not all known",
+		name:   "pods are evicted before all volumes are known",
 		breaks: "P22",
 		file:   "manager/drains/workload.go",
 		from:   "o.Volumes, o.Complete = volumes, o.Complete && complete",
@@ -137,7 +137,7 @@ var ofManager = []mutant{
 		by:     "TestDrainWaitsForVolumes",
 	},
 	{
-		name:   "each write of a pool counts as an announcement",
+		name:   "any write of a pool counts as the announcement of a call",
 		breaks: "P36",
 		file:   "manager/internal/pools/pools.go",
 		from:   "p.o.Announced = p.o.Announced || p.plan.Announces",
@@ -145,7 +145,7 @@ var ofManager = []mutant{
 		by:     "TestPoolKilledAtTwoCreates",
 	},
 	{
-		name:   "Run does not say what it left",
+		name:   "Run does not report the calls that it abandoned",
 		breaks: "P52",
 		file:   "manager/run.go",
 		from:   "if left.Calls = r.calls.Overdue(); len(left.Calls)+len(left.Places) > 0 {",

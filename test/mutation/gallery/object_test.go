@@ -3,7 +3,7 @@ package gallery_test
 // ofObject are mistakes in package object.
 var ofObject = []mutant{
 	{
-		name:   "an empty selector picks everything",
+		name:   "an empty selector matches everything",
 		breaks: "P10",
 		file:   "object/selector.go",
 		from: `	if s.Empty() {
@@ -15,7 +15,7 @@ var ofObject = []mutant{
 		by: "TestSelectorMatches|TestSelectorMatchesAsTheOracle",
 	},
 	{
-		name:   "a label that is not there has the value that a selector asks for",
+		name:   "a missing label matches the value in a selector",
 		breaks: "P10",
 		file:   "object/selector.go",
 		from:   `if got, ok := labels[k]; !ok || got != v || k == "" {`,
@@ -23,7 +23,7 @@ var ofObject = []mutant{
 		by:     "TestSelectorMatches|TestSelectorMatchesAsTheOracle",
 	},
 	{
-		name:   "an object without an owner belongs to the owner without a UID",
+		name:   "an object without an owner belongs to an owner without a UID",
 		breaks: "P10",
 		file:   "object/meta.go",
 		from:   `return uid != "" && m.Owner != nil && m.Owner.UID == uid`,
@@ -31,7 +31,7 @@ var ofObject = []mutant{
 		by:     "TestOwnedBy",
 	},
 	{
-		name:   "a condition that stays has a new time at each write",
+		name:   "a condition that does not change gets a new time",
 		breaks: "P28",
 		file:   "object/condition.go",
 		from:   "if old.Status == c.Status {",
@@ -49,7 +49,7 @@ var ofObject = []mutant{
 		by: "TestCloneMetaSharesNothing",
 	},
 	{
-		name:   "to remove a finalizer changes the original's list",
+		name:   "the removal of a finalizer changes the list of the original",
 		breaks: "P27",
 		file:   "object/meta.go",
 		from:   "slices.DeleteFunc(slices.Clone(m.Finalizers), func",

@@ -3,7 +3,7 @@ package gallery_test
 // ofRollout are mistakes in package rollout.
 var ofRollout = []mutant{
 	{
-		name:   "old machines that are not available are removed amid an update in place",
+		name:   "unavailable old machines are deleted during an update in place",
 		breaks: "P47",
 		file:   "deployment/rollout/inplace.go",
 		from:   "if d.hasNew && d.current.spec == d.replicas {",
@@ -11,14 +11,14 @@ var ofRollout = []mutant{
 		by:     "TestInPlaceAgreesWithOracle",
 	},
 	{
-		name:   "the ceiling is one too high",
+		name:   "a rollout may have one machine too many",
 		breaks: "P7",
 		file:   "deployment/rollout/step.go",
 		from:   "d.ceiling = d.replicas + surge",
 		to:     "d.ceiling = d.replicas + surge + 1",
 	},
 	{
-		name:   "new machines that are not available are not taken off the budget",
+		name:   "unavailable new machines don't count for the unavailability budget",
 		breaks: "P6",
 		file:   "deployment/rollout/step.go",
 		from:   "budget := ordered - d.floor - d.current.lacking()",
@@ -26,7 +26,7 @@ var ofRollout = []mutant{
 		by:     "TestInvariantsOnManyFleets|TestP2ScalingAndRollingTogetherObeyAllBounds",
 	},
 	{
-		name:   "a rollout frees the place of a machine that is still there",
+		name:   "a terminating machine does not count for the surge",
 		breaks: "P7",
 		file:   "deployment/rollout/step.go",
 		from:   "return max(m.spec, m.actual+m.counted) }",
@@ -62,7 +62,7 @@ var ofRollout = []mutant{
 		by: "TestStories",
 	},
 	{
-		name:   "neither surge nor unavailability stops the rollout",
+		name:   "a rollout with neither surge nor unavailability never continues",
 		breaks: "P9",
 		file:   "deployment/rollout/fenceposts.go",
 		from: `if b.Surge == 0 && b.Unavailable == 0 {
@@ -76,7 +76,7 @@ var ofRollout = []mutant{
 		by: "TestStories",
 	},
 	{
-		name:   "the floor is one too low",
+		name:   "a rollout may have one available machine too few",
 		breaks: "P7",
 		file:   "deployment/rollout/step.go",
 		from:   "d.floor = max(0, d.replicas-unavailable)",
@@ -84,7 +84,7 @@ var ofRollout = []mutant{
 		by:     "TestInPlaceAgreesWithOracle",
 	},
 	{
-		name:   "a paused set is lowered",
+		name:   "a set of a paused deployment is scaled down",
 		breaks: "P5",
 		file:   "deployment/rollout/step.go",
 		from: `if k := min(budget, m.lacking()); k > 0 && !m.paused {
@@ -102,7 +102,7 @@ var ofRollout = []mutant{
 		by: "TestP5P7PausedSets",
 	},
 	{
-		name:   "the new set keeps more than is wanted",
+		name:   "the new set keeps more machines than are wanted",
 		breaks: "P1",
 		file:   "deployment/rollout/step.go",
 		from:   "if trimmed := d.current.spec - d.replicas; trimmed > 0 && !d.current.paused {",
@@ -110,7 +110,7 @@ var ofRollout = []mutant{
 		by:     "TestInPlaceAgreesWithOracle|TestInvariantsOnManyFleets",
 	},
 	{
-		name:   "more machines are selected for an update than are to spare",
+		name:   "more machines are selected for an update than may be unavailable",
 		breaks: "P7",
 		file:   "deployment/rollout/inplace.go",
 		from:   "left := min(d.spareMachines(), d.replicas-d.current.spec-d.underWay(f))",

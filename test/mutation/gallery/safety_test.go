@@ -3,7 +3,7 @@ package gallery_test
 // ofSafety are mistakes in the packages below safety.
 var ofSafety = []mutant{
 	{
-		name:   "a machine without a recorded VM owns none",
+		name:   "a VM with the name of a machine without a recorded VM is an orphan",
 		breaks: "P15",
 		file:   "safety/orphan/owner.go",
 		from: `case m.Spec.ProviderID == "":
@@ -16,7 +16,7 @@ var ofSafety = []mutant{
 `,
 	},
 	{
-		name:   "an outage restarts no clock",
+		name:   "an outage restarts no timeouts",
 		breaks: "P25",
 		file:   "safety/reachability/decide.go",
 		from:   "runsSince(m, from) && !d.p.Paused",
@@ -24,7 +24,7 @@ var ofSafety = []mutant{
 		by:     "TestP25NoClockRunsThroughAnOutage",
 	},
 	{
-		name:   "a slot counts only while its machine is unhealthy, so machines whose nodes go take one each",
+		name:   "the slot of a machine whose node was deleted is free for others",
 		breaks: "P45",
 		file:   "safety/replacement/decide.go",
 		from:   "return !d.expired(slot) || m.Status.Phase",
@@ -32,7 +32,7 @@ var ofSafety = []mutant{
 		by:     "TestP45NodesDeletedByOthers|TestP24VerdictsStayWithinTheBudget",
 	},
 	{
-		name:   "a kept machine that may go with its node takes no slot",
+		name:   "a preserved machine whose node was deleted takes no slot",
 		breaks: "P45",
 		file:   "safety/replacement/decide.go",
 		from:   "return !d.expired(slot) || m.Status.Phase",
@@ -40,16 +40,16 @@ var ofSafety = []mutant{
 		by:     "TestGrantDetails",
 	},
 	{
-		name:   "a replacement is granted without its slot being written first",
-		breaks: "no more machines are in replacement than the budget says, also if several ask at a time",
+		name:   "a replacement is granted before its slot is stored",
+		breaks: "no more machines are replaced at a time than the budget allows",
 		file:   "safety/replacement/decide.go",
 		from:   "return d.takeSlot(), nil",
 		to:     "return Plan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil",
 		by:     "TestP24VerdictsStayWithinTheBudget|TestTwoWithOneBrokenHeal",
 	},
 	{
-		name:   "clocks are not restarted after an outage",
-		breaks: "nobody is judged by the time in which nothing could be seen",
+		name:   "timeouts are not restarted after an outage",
+		breaks: "time in which the cluster did not answer does not count for timeouts",
 		file:   "safety/reachability/decide.go",
 		from: `		d.state.From = times.Stamp(d.now)
 		return d.restart()`,
@@ -57,7 +57,7 @@ var ofSafety = []mutant{
 		by: "TestP25NoClockRunsThroughAnOutage",
 	},
 	{
-		name:   "nodes of pools have no owner",
+		name:   "nodes of pools count as unmanaged",
 		breaks: "P39",
 		file:   "safety/unmanaged/decide.go",
 		from:   `ownedOtherwise := n.ProviderID != "" && (`,
@@ -65,7 +65,7 @@ var ofSafety = []mutant{
 		by:     poolStorms,
 	},
 	{
-		name:   "an ID in another spelling is another ID",
+		name:   "another spelling of a provider ID counts as another ID",
 		breaks: "P48",
 		file:   "safety/orphan/spelling.go",
 		from:   "if len(s.ids.Alike(v.id)) > 0 {",
@@ -73,7 +73,7 @@ var ofSafety = []mutant{
 		by:     "TestP48SpelledOtherwise|TestInstancesSpelledOtherwise",
 	},
 	{
-		name:   "a list of strangers only is believed",
+		name:   "a list of VMs without any known one is trusted",
 		breaks: "P48",
 		file:   "safety/orphan/spelling.go",
 		from:   "case len(d.blind) == 0 || seen[c.Key]:",
@@ -81,7 +81,7 @@ var ofSafety = []mutant{
 		by:     "TestNoneOfAClassIsListed|TestOrphanGroupsAreGuarded",
 	},
 	{
-		name:   "a VM is missing after one list",
+		name:   "a VM counts as missing after one list",
 		breaks: "P41",
 		file:   "safety/orphan/missing.go",
 		from:   "if asked := d.classOf(u.Class).Listing.Asked; !asked.Before(u.Due) {",
@@ -89,7 +89,7 @@ var ofSafety = []mutant{
 		by:     "TestMissingTwice|TestNoVMOfAClassIsListed",
 	},
 	{
-		name:   "an old list misses a VM that was made since",
+		name:   "a VM counts as missing by a list from before it was created",
 		breaks: "P41",
 		file:   "safety/orphan/missing.go",
 		from:   "case !seen[id] && l.Asked.Before(m.Status.Since.Add(lagOfLists)):",
@@ -97,7 +97,7 @@ var ofSafety = []mutant{
 		by:     "TestNotMissed",
 	},
 	{
-		name:   "all of a class's VMs are missed as soon as one",
+		name:   "if all VMs of a class are missing, they count as missing as soon as one does",
 		breaks: "P41",
 		file:   "safety/orphan/missing.go",
 		from:   "case missing > 1 && listed == 0:\n\t\treturn max(gap, allMissGap)",
@@ -105,7 +105,7 @@ var ofSafety = []mutant{
 		by:     "TestNoVMOfAClassIsListed",
 	},
 	{
-		name:   "most of a class's VMs are missed as soon as one",
+		name:   "if most VMs of a class are missing, they count as missing as soon as one does",
 		breaks: "P41",
 		file:   "safety/orphan/missing.go",
 		from:   "case missing > 1 && missing > listed, ",
@@ -113,7 +113,7 @@ var ofSafety = []mutant{
 		by:     "TestMostVMsMissing",
 	},
 	{
-		name:   "classes are listed without a cluster as seldom as with one",
+		name:   "without a cluster, VMs are listed as seldom as with one",
 		breaks: "P54",
 		file:   "safety/orphan/missing.go",
 		from:   "return c.Asked.Add(d.p.VMPeriod)",
@@ -121,15 +121,15 @@ var ofSafety = []mutant{
 		by:     "TestVMsAreListedAtARate",
 	},
 	{
-		name:   "a class whose quota is used up is tried by all machines",
-		breaks: "one creation at a time tries a class that refuses",
+		name:   "all machines of a class call CreateMachine although its quota is used up",
+		breaks: "one machine at a time calls CreateMachine for a class that fails",
 		file:   "safety/backoff/backoff.go",
 		from:   "case len(c.turns) >= 1<<min(c.successes, endAfterSuccesses):",
 		to:     "case len(c.turns) > 1<<min(c.successes, endAfterSuccesses):",
 		by:     "TestStatesAreValues|TestTurnsAreLimited",
 	},
 	{
-		name:   "a class is slow although it has been changed",
+		name:   "a change of a class does not end its backoff",
 		breaks: "a change of the class is tried at once",
 		file:   "safety/backoff/backoff.go",
 		from:   "return c.failures > 0 && c.inputs == ofClass(in) &&",
@@ -137,8 +137,8 @@ var ofSafety = []mutant{
 		by:     "TestInDetail",
 	},
 	{
-		name:   "the wait of a class never grows",
-		breaks: "a class that refuses is asked ever more rarely",
+		name:   "the backoff of a class never grows",
+		breaks: "calls for a class that fails become rarer",
 		file:   "safety/backoff/backoff.go",
 		from:   "for n := 1; n < c.failures && wait < most; n++ {",
 		to:     "for n := 1; n < c.successes && wait < most; n++ {",
@@ -153,7 +153,7 @@ var ofSafety = []mutant{
 		by:     "TestFreezesAtTheUpperBoundOnly",
 	},
 	{
-		name:   "a scale-down freezes",
+		name:   "a scale-down freezes a set",
 		breaks: "P25",
 		file:   "safety/overshoot/decide.go",
 		from:   "d.overshoots = d.overshoots || n >= d.upper && grown",
@@ -161,7 +161,7 @@ var ofSafety = []mutant{
 		by:     "TestLoneSetScaledDown|TestMadeLate",
 	},
 	{
-		name:   "a frozen fleet thaws as soon as it is below the upper bound",
+		name:   "a frozen set is unfrozen as soon as it is below the upper bound",
 		breaks: "P25",
 		file:   "safety/overshoot/decide.go",
 		from: `case d.exempted || d.largest <= d.lower():
@@ -171,7 +171,7 @@ var ofSafety = []mutant{
 		by: "TestStories",
 	},
 	{
-		name:   "machines go for want of an owner that was seen missing once",
+		name:   "machines are deleted after their owner was missing once",
 		breaks: "P29",
 		file:   "safety/ownerless/decide.go",
 		from:   "case !d.o.Read.Covers(since[s.UID].Add(d.p.OwnerGap)) ||",
@@ -179,7 +179,7 @@ var ofSafety = []mutant{
 		by:     "TestOwnerlessReadsSeldom|TestOwnerlessWithAnotherOwner",
 	},
 	{
-		name:   "an owner of another UID counts as the owner",
+		name:   "an owner with another UID counts as the owner",
 		breaks: "P29",
 		file:   "safety/ownerless/decide.go",
 		from:   "if seen, yes := before[s.UID]; yes && seen.Owner == s.Owner {",
@@ -187,7 +187,7 @@ var ofSafety = []mutant{
 		by:     "TestOwnerlessWithAnotherOwner",
 	},
 	{
-		name:   "the brake lets one more go",
+		name:   "the brake allows one deletion too many",
 		breaks: "P15",
 		file:   "safety/internal/brake/brake.go",
 		from: `if len(b.used) >= b.Most {
@@ -197,7 +197,7 @@ var ofSafety = []mutant{
 		by: "TestBrake|TestBrakeLetsRetriesPass",
 	},
 	{
-		name:   "the brake forgets what went in this period",
+		name:   "the brake forgets the deletions of this period",
 		breaks: "P15",
 		file:   "safety/internal/brake/brake.go",
 		from:   "if now.Before(s.At.Add(period)) {",
@@ -205,7 +205,7 @@ var ofSafety = []mutant{
 		by:     "TestBrakeLetsRetriesPass|TestBrake",
 	},
 	{
-		name:   "a young node is disowned",
+		name:   "a new node counts as unmanaged at once",
 		breaks: "P17",
 		file:   "safety/unmanaged/decide.go",
 		from: `d.now.Before(at) {
@@ -215,7 +215,7 @@ var ofSafety = []mutant{
 		by: "TestNodesFrozenAndUnmarked|TestNodesWithoutMachine",
 	},
 	{
-		name:   "orphans go by a list of machines older than the list of VMs",
+		name:   "orphans are found with machines read before the VMs were listed",
 		breaks: "P15",
 		file:   "safety/orphan/decide.go",
 		from:   "if c.Listing != nil && !d.o.Read.Covers(c.Listing.Answered) {",

@@ -3,22 +3,22 @@ package gallery_test
 // ofStore are mistakes in package store.
 var ofStore = []mutant{
 	{
-		name:   "the status is written for any version that the writer has read",
-		breaks: "a writer that has read an old state fails, and begins again",
+		name:   "a status write ignores the version",
+		breaks: "a write based on an old version fails",
 		file:   "store/rules.go",
 		from:   "case !matches(stored.ObjectMeta(), w.object.ObjectMeta()):",
 		to:     "case w.verb != verbUpdateStatus && !matches(stored.ObjectMeta(), w.object.ObjectMeta()):",
 	},
 	{
-		name:   "an object is deleted for any UID that was asked for",
-		breaks: "a deletion meant for one object never takes another of its name",
+		name:   "a deletion ignores the UID",
+		breaks: "a deletion of one object never deletes another with its name",
 		file:   "store/rules.go",
 		from:   `case w.uid != "" && w.uid != meta.UID:`,
 		to:     `case w.uid == "" && w.uid != meta.UID:`,
 		by:     "TestBatchDropped|TestBatchIsSeenWhenPublished",
 	},
 	{
-		name:   "an object goes although it has finalizers",
+		name:   "an object with finalizers is removed",
 		breaks: "P14",
 		file:   "store/rules.go",
 		from:   "return m.Deleted() && len(m.Finalizers) == 0",
@@ -26,7 +26,7 @@ var ofStore = []mutant{
 		by:     "TestBatchDropped|TestBatchIsSeenWhenPublished",
 	},
 	{
-		name:   "a second deletion moves the time of the first",
+		name:   "a second deletion changes the deletion time",
 		breaks: "timeouts of a deletion count from the first request",
 		file:   "store/rules.go",
 		from: `	case meta.Deleted():
@@ -36,8 +36,8 @@ var ofStore = []mutant{
 		by: "TestBatchSkipsRepeatedDeletion|TestMemory",
 	},
 	{
-		name:   "an update changes the status too",
-		breaks: "a writer of the spec never undoes what the status says",
+		name:   "an update also changes the status",
+		breaks: "a write of the spec never changes the status",
 		file:   "store/rules.go",
 		from: `	next := o.Clone()
 	next.CopyStatus(stored)
@@ -55,7 +55,7 @@ var ofStore = []mutant{
 		by:     "TestMemory|TestMirrorServesAStore",
 	},
 	{
-		name:   "an update of another object of the same name is let through",
+		name:   "an update of another object with the same name succeeds",
 		breaks: "P17",
 		file:   "store/rules.go",
 		from:   `return o.Version == stored.Version && (o.UID == "" || o.UID == stored.UID)`,
@@ -63,16 +63,16 @@ var ofStore = []mutant{
 		by:     "TestMirrorServesAStore|TestMemory",
 	},
 	{
-		name:   "the generation stays when the spec changes",
-		breaks: "what was decided for an old spec is never taken for the new one",
+		name:   "a change of the spec does not change the generation",
+		breaks: "a result for an old spec is never taken for a result of the new one",
 		file:   "store/rules.go",
 		from:   "if !next.SpecEqual(stored) {",
 		to:     "if next.SpecEqual(stored) {",
 		by:     "TestBatchIsSeenWhenPublished|TestMemory",
 	},
 	{
-		name:   "an index keeps objects that have left it",
-		breaks: "reads by index list what is there",
+		name:   "an index keeps objects that no longer belong to it",
+		breaks: "reads by index are complete and up to date",
 		file:   "store/memory.go",
 		from: `		x.leave(e, i)
 		for _, value`,
@@ -80,7 +80,7 @@ var ofStore = []mutant{
 		by: "TestMemoryForgetsIndexValues|TestMemory",
 	},
 	{
-		name:   "a watch is not told that an object is gone",
+		name:   "a watch does not yield removals",
 		breaks: "watches deliver every deletion",
 		file:   "store/changelog.go",
 		from:   "if e.position.addedAt <= w.cursor && w.cursor < e.position.seq {",
@@ -88,7 +88,7 @@ var ofStore = []mutant{
 		by:     "TestBatchIsSeenWhenPublished",
 	},
 	{
-		name:   "a cache replaces an object by another of its name unseen",
+		name:   "a cache replaces an object by another one with its name without a removal",
 		breaks: "P17",
 		file:   "store/mirror.go",
 		from:   "if was.UID != meta.UID {",
@@ -96,8 +96,8 @@ var ofStore = []mutant{
 		by:     "TestMirrorTellsUIDsApart|TestMirrorServesAStore",
 	},
 	{
-		name:   "a refused write is made visible",
-		breaks: "what a journal refuses is not stored",
+		name:   "a write that the journal refuses becomes visible",
+		breaks: "a write that the journal refuses has no effect",
 		file:   "store/batch.go",
 		from: `if next, err = b.journal.Put(out.object); err != nil {
 			return none, w.wrap(err)
@@ -108,8 +108,8 @@ var ofStore = []mutant{
 		by: "TestJournalRefusesOrReplaces",
 	},
 	{
-		name:   "versions begin at one after a restart",
-		breaks: "a writer that has read an old state fails",
+		name:   "versions begin at one again after a restart",
+		breaks: "a write based on an old version fails",
 		file:   "store/batch.go",
 		from: `	m.versions = versions
 `,
