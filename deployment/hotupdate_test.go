@@ -371,7 +371,8 @@ func exchanges(t require.TestingT, o *deployment.Observation) (exchanged int) {
 	return exchanged
 }
 
-// TestPreviousClassesAreBounded: of many previous classes a set keeps the last ones, and those that a machine still has.
+// TestPreviousClassesAreBounded: of many previous classes a set keeps the last ones, and those that a machine still
+// has.
 func TestPreviousClassesAreBounded(t *testing.T) {
 	w := newWorld(web(2))
 	w.hot = map[string]machine.VMSpec{"small": {Declared: "tags", Fixed: "f", Updatable: "small"}}
@@ -420,8 +421,8 @@ func TestReturnToATemplateOfAnOldSet(t *testing.T) {
 	require.EqualValues(t, 2, w.deployment.Status.Updated)
 }
 
-// TestUnknownVMsAreReplaced: a VM whose spec is not known can't be updated, nor can one that is about to be created from
-// a class other than the set's.
+// TestUnknownVMsAreReplaced: a VM whose spec is not known can't be updated, nor can one that is about to be created
+// from a class other than the set's.
 func TestUnknownVMsAreReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		id, class string

@@ -403,8 +403,8 @@ func TestNoMoveWhileSetsHaveSurplus(t *testing.T) {
 	}
 }
 
-// TestTheFirstSetThatNamesAMachineGetsIt: if several sets name a machine as arriving, it moves to the first one, and the
-// names of the others are removed.
+// TestTheFirstSetThatNamesAMachineGetsIt: if several sets name a machine as arriving, it moves to the first one,
+// and the names of the others are removed.
 func TestTheFirstSetThatNamesAMachineGetsIt(t *testing.T) {
 	s := newScenario(t, inPlace(2, 0, 1))
 	s.settle()
@@ -519,9 +519,9 @@ func requireAtMost(t *testing.T, s *scenario, n int) {
 	require.LessOrEqual(t, alive, n, s.ownersOfMachines())
 }
 
-// TestUpdatesBegunElsewhereAreMarked: if a machine of an old set is being updated without a request, another program has
-// selected it. It becomes a candidate, and its update is to the new set. A machine that has been updated and has no
-// request stays in its set.
+// TestUpdatesBegunElsewhereAreMarked: if a machine of an old set is being updated without a request, another
+// program has selected it. It becomes a candidate, and its update is to the new set. A machine that has been
+// updated and has no request stays in its set.
 func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
 	d := stored(3)
 	rollsInPlace(d, 3, 0, 1)

@@ -28,8 +28,8 @@ func hashOf(t require.TestingT, d *deployment.Deployment) string {
 	return strings.TrimPrefix(created(t, d).Name, d.Name+"-")
 }
 
-// TestHashGolden pins hashes for ever, because the names of existing sets depend on them. If a line fails, do not change
-// the line.
+// TestHashGolden pins hashes for ever, because the names of existing sets depend on them. If a line fails, do not
+// change the line.
 func TestHashGolden(t *testing.T) {
 	for _, line := range []struct {
 		hash   string

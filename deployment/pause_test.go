@@ -267,8 +267,8 @@ func TestP7WithPauses(t *testing.T) {
 	})
 }
 
-// TestP7WithPausesAndFaults: with pauses and all other faults, each order keeps the bounds, and a deletion ends when all
-// are resumed.
+// TestP7WithPausesAndFaults: with pauses and all other faults, each order keeps the bounds, and a deletion ends
+// when all are resumed.
 // Invariants: P7
 func TestP7WithPausesAndFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -430,8 +430,8 @@ func TestCopiedPauseIsRemoved(t *testing.T) {
 	}
 }
 
-// TestFrozenGrowsNothing: from any state, a frozen deployment creates no set, and raises none except one with a negative
-// size. It lowers the same sets as one that is not frozen.
+// TestFrozenGrowsNothing: from any state, a frozen deployment creates no set, and raises none except one with a
+// negative size. It lowers the same sets as one that is not frozen.
 // Invariants: P25
 func TestFrozenGrowsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

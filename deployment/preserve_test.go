@@ -80,8 +80,8 @@ func TestP7UnderFaultsPreserved(t *testing.T) {
 	})
 }
 
-// TestP7EndToEndPreserved is TestP7EndToEnd with running machines that users preserve and release. Only Recreate makes a
-// set delete a preserved machine. A rollout completes although preserved machines of old sets stay.
+// TestP7EndToEndPreserved is TestP7EndToEnd with running machines that users preserve and release. Only Recreate
+// makes a set delete a preserved machine. A rollout completes although preserved machines of old sets stay.
 // Invariants: P7
 func TestP7EndToEndPreserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -359,8 +359,8 @@ func preserveShare(t *testing.T) *scenario {
 	return s
 }
 
-// TestPreservedFailedMachinesAreNotListedAsFailed: failed machines that are preserved are counted over all sets, and not
-// listed as failed.
+// TestPreservedFailedMachinesAreNotListedAsFailed: failed machines that are preserved are counted over all sets,
+// and not listed as failed.
 func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 	o := settledObservation(t, 3)
 	kept := machine.Preservation{Request: machine.PreserveNow, Since: begin, Until: begin.Add(3 * time.Hour)}

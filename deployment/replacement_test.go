@@ -73,8 +73,9 @@ func TestSurgeAllowanceOfAnEmptySet(t *testing.T) {
 	require.Equal(t, deployment.ProgressAvailable, progressing.Reason)
 }
 
-// TestSurgeAllowanceWhileMachinesAreMissing: a rollout has removed the old set's last machine, and the order for the new
-// set's last one waits for others to join it. The missing machine counts as unavailable in the surge allowance.
+// TestSurgeAllowanceWhileMachinesAreMissing: a rollout has removed the old set's last machine, and the order for
+// the new set's last one waits for others to join it. The missing machine counts as unavailable in the surge
+// allowance.
 func TestSurgeAllowanceWhileMachinesAreMissing(t *testing.T) {
 	p := deployment.DefaultPolicy()
 	p.Gather = time.Minute

@@ -143,8 +143,8 @@ func goingMachine(c *deployment.Children) []*machine.Machine {
 	return []*machine.Machine{m}
 }
 
-// TestPruneKeepsSetForScaling: if no set has the template, because it was changed while paused, and no set is in use, the
-// youngest set stays even with a history limit of 0, because scaling up needs it.
+// TestPruneKeepsSetForScaling: if no set has the template, because it was changed while paused, and no set is in
+// use, the youngest set stays even with a history limit of 0, because scaling up needs it.
 func TestPruneKeepsSetForScaling(t *testing.T) {
 	d := stored(0)
 	d.Spec.RevisionHistoryLimit, d.Spec.Paused = ptr(0), true

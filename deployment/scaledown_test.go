@@ -139,9 +139,9 @@ func scalerAgainstFloor(t *testing.T) *scenario {
 	return s
 }
 
-// TestP20ChosenMachinesGo: if a scaler lowers replicas of a settled fleet, the machines that it chose are deleted. During
-// a rollout the bounds are kept at every moment, too. In the end no name is left in the annotation, and no set has a
-// candidate that it could delete later.
+// TestP20ChosenMachinesGo: if a scaler lowers replicas of a settled fleet, the machines that it chose are deleted.
+// During a rollout the bounds are kept at every moment, too. In the end no name is left in the annotation, and no
+// set has a candidate that it could delete later.
 // Invariants: P20
 func TestP20ChosenMachinesGo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -350,8 +350,9 @@ func FuzzDeletionCandidates(f *testing.F) {
 	})
 }
 
-// TestP7ChosenMachinesCountAsGone: an available machine that is a set's deletion candidate no longer counts as available,
-// even if the set has an unavailable one that it would otherwise delete first. No other available machine is removed.
+// TestP7ChosenMachinesCountAsGone: an available machine that is a set's deletion candidate no longer counts as
+// available, even if the set has an unavailable one that it would otherwise delete first. No other available
+// machine is removed.
 func TestP7ChosenMachinesCountAsGone(t *testing.T) {
 	d := stored(5)
 	d.Spec.Strategy.MaxSurge.Value, d.Spec.Strategy.MaxUnavailable.Value = 0, 1
@@ -448,8 +449,8 @@ func deletionCandidatesIn(plan deployment.Plan) (names []string) {
 	return names
 }
 
-// TestP20ScalersClock: the times of a scaler are compared only with each other. Its clock may be ahead of this process's
-// or behind it.
+// TestP20ScalersClock: the times of a scaler are compared only with each other. Its clock may be ahead of this
+// process's or behind it.
 // Invariants: P20
 func TestP20ScalersClock(t *testing.T) {
 	stamp := func(skew time.Duration) string { return begin.Add(skew).Format(time.RFC3339) }
@@ -530,8 +531,8 @@ func TestP20UntimedChoiceOutlastsAPause(t *testing.T) {
 	require.Equal(t, []string{name}, deletionCandidatesIn(decide(t, o, begin.Add(time.Hour))))
 }
 
-// TestP20ScaleDownTimeNeverGoesBack: the times that ScaleDown writes are not before those that a scaler with a clock that
-// is ahead wrote earlier.
+// TestP20ScaleDownTimeNeverGoesBack: the times that ScaleDown writes are not before those that a scaler with a
+// clock that is ahead wrote earlier.
 func TestP20ScaleDownTimeNeverGoesBack(t *testing.T) {
 	o := settledObservation(t, 3)
 	ahead := begin.Add(time.Minute).Format(time.RFC3339)

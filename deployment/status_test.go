@@ -124,8 +124,8 @@ func older(o *deployment.Observation, s *machineset.Set, than string) bool {
 	return false
 }
 
-// TestStatusInterval: the first change of the status is written at once, the next one exactly when the interval is over.
-// A clock that was set back delays nothing.
+// TestStatusInterval: the first change of the status is written at once, the next one exactly when the interval is
+// over. A clock that was set back delays nothing.
 func TestStatusInterval(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Sets[0].Machines = o.Sets[0].Machines[:1]
@@ -438,8 +438,8 @@ func reported(t *rapid.T, o *deployment.Observation) *deployment.Deployment {
 	return d
 }
 
-// drawComplete returns a fleet in which only a status is left to be written: all wanted machines exist and are available,
-// and older sets are empty.
+// drawComplete returns a fleet in which only a status is left to be written: all wanted machines exist and are
+// available, and older sets are empty.
 func drawComplete(t *rapid.T) *deployment.Observation {
 	o := drawLive(t)
 	d := o.Deployment
@@ -590,8 +590,8 @@ func TestDeadlineIgnoresFutureOutage(t *testing.T) {
 	require.Equal(t, deployment.ProgressDeadlineExceeded, reason)
 }
 
-// TestPauseAndResume: while a deployment is paused, the condition is Unknown, whatever it was before. When it is resumed,
-// that counts as progress, so that the deadline restarts. A complete rollout is then complete again.
+// TestPauseAndResume: while a deployment is paused, the condition is Unknown, whatever it was before. When it is
+// resumed, that counts as progress, so that the deadline restarts. A complete rollout is then complete again.
 func TestPauseAndResume(t *testing.T) {
 	o := slow(t, time.Minute)
 	d := o.Deployment
@@ -625,8 +625,8 @@ func TestNoDeadlineWhenComplete(t *testing.T) {
 	require.Equal(t, []any{object.True, deployment.ProgressAvailable}, []any{status, reason})
 }
 
-// TestRecreateIsReportedUnavailable: with Recreate, the condition Available is False while machines are missing, although
-// all may be missing.
+// TestRecreateIsReportedUnavailable: with Recreate, the condition Available is False while machines are missing,
+// although all may be missing.
 func TestRecreateIsReportedUnavailable(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Deployment.Spec.Strategy.Kind = deployment.Recreate
