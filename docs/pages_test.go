@@ -1,4 +1,4 @@
-// Package docs_test does what the pages tell a reader to do.
+// Package docs_test runs the code and the commands on the pages.
 package docs_test
 
 import (
@@ -11,15 +11,16 @@ import (
 	"testing"
 )
 
-// A page is followed from an empty folder, block by block:
+// TestPages follows each page, block by block, beginning with an empty folder:
 //
 //   - "```go main.go", or another language and a file: the file is written.
-//   - "```sh": the commands are run. They stay in the directory that a block before them went to.
-//   - "```text" after "```sh": what the commands print. "..." stands for any text, and on a line of
-//     its own for any lines.
-//   - "```go" alone: a fragment. It is code of a Go file beside the page, or of a file of the page.
+//   - "```sh": the commands are run, in the directory where the last commands ended.
+//   - "```text" after "```sh": the commands must have printed this. "..." stands for any text; on a line of
+//     its own, for any lines.
+//   - "```go" without a file: the code must be in a Go file beside the page, or in a file of the page.
 //
-// A page may start in "the folder that you made in [another page](another.md)". The pages take the library from a clone at ../millwright. That is this one.
+// A page may begin in "the folder that you made in [another page](another.md)". Pages expect a clone of the
+// library at ../millwright; this repository is used instead.
 func TestPages(t *testing.T) {
 	pages := []string{"../README.md"}
 	for _, pattern := range []string{"start/*.md", "how-to/*.md"} {
@@ -27,7 +28,7 @@ func TestPages(t *testing.T) {
 		check(t, err)
 		pages = append(pages, more...)
 	}
-	followed := 0
+	withCode := 0
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		check(t, err)
@@ -40,7 +41,7 @@ func TestPages(t *testing.T) {
 			check(t, err)
 			blocks = append(fence.FindAllStringSubmatch(string(text), -1), blocks...)
 		}
-		followed++
+		withCode++
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			slow := strings.Contains(string(text), "KUBEBUILDER_ASSETS")
@@ -50,22 +51,23 @@ func TestPages(t *testing.T) {
 			follow(t, page, blocks)
 		})
 	}
-	if followed < 2 {
-		t.Errorf("only %d pages have code", followed)
+	if withCode < 2 {
+		t.Errorf("only %d pages have code", withCode)
 	}
 }
 
 var (
-	// fence finds the fenced blocks of a page: language, file, text.
+	// fence matches a fenced block: language, file, text.
 	fence = regexp.MustCompile("(?ms)^```([a-z]+)(?: ([^\n]+))?\n(.*?)^```$")
-	// continues finds the page whose folder a page starts in.
+	// continues matches a link to the page in whose folder a page begins.
 	continues = regexp.MustCompile(`the folder that you made\s+in \[[^]]+\]\(([^)]+)\)`)
 )
 
+// follow follows the blocks of a page.
 func follow(t *testing.T, page string, blocks [][]string) {
 	root, err := filepath.Abs("..")
 	check(t, err)
-	dir, known, printed := t.TempDir(), beside(t, page), ""
+	dir, known, printed := t.TempDir(), codeBeside(t, page), ""
 	for _, block := range blocks {
 		language, file, text := block[1], block[2], block[3]
 		switch {
@@ -75,24 +77,24 @@ func follow(t *testing.T, page string, blocks [][]string) {
 				formatted, err = format.Source([]byte(text))
 			}
 			if err != nil || string(formatted) != text {
-				t.Errorf("%s is not as gofmt has it: %v", file, err)
+				t.Errorf("%s is not formatted by gofmt: %v", file, err)
 			}
 			check(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
-			known += flat(text)
+			known += unindented(text)
 		case language == "sh":
 			dir, printed = run(t, dir, strings.ReplaceAll(text, "../millwright", root))
 		case language == "text" && printed != "":
 			if !printsLike(text, printed) {
-				t.Errorf("the page says that this is printed:\n%s\nand this is:\n%s", text, printed)
+				t.Errorf("the page says that the commands print:\n%s\nbut they print:\n%s", text, printed)
 			}
 			printed = ""
-		case language == "go" && !strings.Contains(known, flat(text)):
-			t.Errorf("this is code of no file beside the page, or of it:\n%s", text)
+		case language == "go" && !strings.Contains(known, unindented(text)):
+			t.Errorf("this code is in no file of the page, and in no Go file beside it:\n%s", text)
 		}
 	}
 }
 
-// run runs commands in a directory. It returns the one that they end in, and what they print.
+// run runs commands in a directory. It returns the directory where they end, and what they print.
 func run(t *testing.T, dir, commands string) (end, printed string) {
 	t.Helper()
 	ends := filepath.Join(t.TempDir(), "ends")
@@ -107,7 +109,7 @@ func run(t *testing.T, dir, commands string) (end, printed string) {
 	return strings.TrimSpace(string(at)), string(out)
 }
 
-// printsLike reports whether commands printed what a page says.
+// printsLike reports whether the commands printed the text of a page.
 func printsLike(page, printed string) bool {
 	pattern := regexp.QuoteMeta(strings.TrimSpace(page))
 	pattern = regexp.MustCompile(`(?m)^\\\.\\\.\\\.\n?`).ReplaceAllString(pattern, `(?s:.*)`)
@@ -115,9 +117,9 @@ func printsLike(page, printed string) bool {
 	return regexp.MustCompile(`^` + pattern + `$`).MatchString(strings.TrimSpace(printed))
 }
 
-// beside returns the code of the Go files in the directory of a page, and of the examples that need
+// codeBeside returns the code of the Go files in the directory of a page, and of the examples for
 // Kubernetes.
-func beside(t *testing.T, page string) (code string) {
+func codeBeside(t *testing.T, page string) (code string) {
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(page), "*.go"))
 	check(t, err)
 	more, err := filepath.Glob("../cmd/millwright-manager/examples/*.go")
@@ -125,13 +127,13 @@ func beside(t *testing.T, page string) (code string) {
 	for _, file := range append(files, more...) {
 		text, err := os.ReadFile(file)
 		check(t, err)
-		code += flat(string(text))
+		code += unindented(string(text))
 	}
 	return code
 }
 
-// flat is code without its indentation.
-func flat(code string) string { return regexp.MustCompile(`(?m)^\s+`).ReplaceAllString(code, "") }
+// unindented returns code without its indentation.
+func unindented(code string) string { return regexp.MustCompile(`(?m)^\s+`).ReplaceAllString(code, "") }
 
 func TestPrintsLike(t *testing.T) {
 	for _, c := range []struct {
@@ -147,7 +149,7 @@ func TestPrintsLike(t *testing.T) {
 		{"ok ... s\n", "ok\n s\n", false},
 	} {
 		if got := printsLike(c.page, c.printed); got != c.want {
-			t.Errorf("%q, printed %q: %v", c.page, c.printed, got)
+			t.Errorf("printsLike(%q, %q) is %v", c.page, c.printed, got)
 		}
 	}
 }

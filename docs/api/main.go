@@ -1,5 +1,5 @@
-// Command api writes docs/reference/api.md: the exported functions and types of the packages of the root
-// module that a program can import. Its arguments are the root directory and the file to write.
+// Command api writes docs/reference/api.md: the exported functions and types of all packages of the root
+// module that other modules can import. Its arguments are the root directory and the file to write.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 
 //go:generate go run . ../.. ../reference/api.md
 
-// unlisted are directories of packages that only this repository has a use for.
+// unlisted are directories with packages that only this repository uses.
 var unlisted = []string{"docs", "test"}
 
 const (
@@ -34,7 +34,7 @@ zero mean the default, and ` + "`object.Off`" + ` turns off what can be turned o
 `
 )
 
-// page returns the text of the page for the repository in a directory.
+// page returns the text of the page.
 func page(root string) ([]byte, error) {
 	dirs, err := packages(root)
 	if err != nil {
@@ -102,7 +102,7 @@ func load(root, dir string) (*doc.Package, error) {
 	return doc.NewFromFiles(fset, files, modulePath+"/"+dir)
 }
 
-// write writes the section of a package. Constants stand with their types in go doc.
+// write writes the section of a package. Constants are not listed: go doc shows them with their types.
 func write(b *bytes.Buffer, dir string, p *doc.Package) {
 	var types, functions []string
 	for _, f := range p.Funcs {

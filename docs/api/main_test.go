@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPage reads this repository. That the page in it is the newest is not checked: make docs
-// writes it before a release.
+// TestPage makes the page of this repository. It does not check that the stored page is up to date: make
+// docs writes it before a release.
 func TestPage(t *testing.T) {
 	text, err := page("../..")
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
-// Command contract writes docs/reference/contract.md, the page of what differs from the driver contract on
-// purpose: the text of contract.md.tmpl with the figures of the exported defaults and of the
-// recovery table. Its arguments are the directory docs/ and the file of the table.
+// Command contract writes docs/reference/contract.md, the page about intended differences from the driver
+// contract. It fills the template contract.md.tmpl with numbers from the default policies and the recovery
+// table. Its arguments are the directory to write to and the file of the recovery table.
 package main
 
 import (
@@ -28,11 +28,11 @@ import (
 //go:embed contract.md.tmpl
 var text string
 
-// retry is a pair that the contract says is not retried, and that is.
+// retry is a call and a code that are retried here, although the contract says that they are not.
 type retry struct{ Call, Code, First, Longest string }
 
-// retries reads from the recovery table's file which rows are the contract's, and takes from the
-// code what is done.
+// retries returns these calls and codes. The file of the recovery table says which rows come from the
+// contract; package codes says what is done.
 func retries(file string) ([]retry, error) {
 	table, err := os.ReadFile(file)
 	if err != nil {
@@ -68,7 +68,7 @@ func retries(file string) ([]retry, error) {
 	return all, nil
 }
 
-// slowing lists the answers of CreateMachine that slow a class.
+// slowing lists the codes of CreateMachine that make the whole class back off.
 func slowing() string {
 	var names []string
 	for code := range codes.All() {
@@ -79,6 +79,7 @@ func slowing() string {
 	return strings.Join(names, ", ")
 }
 
+// phases lists the phases of a pool.
 func phases() string {
 	var names []string
 	for _, p := range []machinepool.Phase{
@@ -90,7 +91,7 @@ func phases() string {
 	return strings.Join(names, ", ")
 }
 
-// duration writes whole units: "2 h", "90 s".
+// duration returns a text such as "2 h" or "90 s", in the largest unit without a fraction.
 func duration(d time.Duration) string {
 	switch {
 	case d >= time.Hour && d%time.Hour == 0:
@@ -125,7 +126,7 @@ func page(table string) ([]byte, error) {
 
 func run(args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("usage: contract DIR TABLE, where DIR is docs/ and TABLE is codes/testdata/recovery.csv")
+		return fmt.Errorf("usage: contract DIR TABLE, where DIR is docs/reference/ and TABLE is codes/testdata/recovery.csv")
 	}
 	text, err := page(args[1])
 	if err != nil {

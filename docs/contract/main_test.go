@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// table is the file of the recovery table.
 const table = "../../codes/testdata/recovery.csv"
 
-// TestPageIsUpToDate fails if a default, a row of the recovery table or the text has changed and
-// make docs has not run since.
+// TestPageIsUpToDate fails if a default, the recovery table or the template has changed, and make docs was
+// not run.
 func TestPageIsUpToDate(t *testing.T) {
 	want, err := page(table)
 	require.NoError(t, err)
@@ -22,7 +23,8 @@ func TestPageIsUpToDate(t *testing.T) {
 	assert.Equal(t, string(want), string(have), "run make docs")
 }
 
-// TestRetriesAreTheContractsCodes: what the contract says is not retried, and is, by call.
+// TestRetriesAreTheContractsCodes lists, by call, the codes that the contract does not retry and this
+// library does.
 func TestRetriesAreTheContractsCodes(t *testing.T) {
 	all, err := retries(table)
 	require.NoError(t, err)

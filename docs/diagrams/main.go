@@ -1,6 +1,5 @@
-// Command diagrams writes the pages of docs/ that come from the state machines' tables:
-// docs/concepts/state-machines.md and the Graphviz files beside this program. Its argument is the directory
-// docs/.
+// Command diagrams writes docs/concepts/state-machines.md and the Graphviz files in this directory from the
+// tables of the state machines. Its argument is the directory docs/.
 package main
 
 import (
@@ -76,7 +75,7 @@ its transitions are written down. This page and the Graphviz files under
 	return append(all, page{"concepts/state-machines.md", text.Bytes()}), nil
 }
 
-// edges writes a table of a state machine's edges, each with its reason.
+// edges returns a Markdown table of the edges of a state machine, with their reasons.
 func edges(t *machine.Table) string {
 	var rows strings.Builder
 	rows.WriteString("| from | on | to | why |\n|---|---|---|---|\n")
@@ -93,7 +92,7 @@ func state(s string) string {
 	return cell(s)
 }
 
-// cell escapes a text for a cell.
+// cell escapes a text for a cell of a Markdown table.
 func cell(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "|", `\|`), "\n", " ") }
 
 func run(args []string) error {

@@ -19,10 +19,11 @@ func TestPagesAreUpToDate(t *testing.T) {
 	for _, p := range all {
 		have, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(p.path)))
 		require.NoError(t, err)
-		assert.True(t, bytes.Equal(p.text, have), "docs/%s is not what the tables give: run make docs", p.path)
+		assert.True(t, bytes.Equal(p.text, have), "docs/%s is not up to date: run make docs", p.path)
 	}
 }
 
+// TestNoDrawingIsLeftBehind: there is no Graphviz file without a table.
 func TestNoDrawingIsLeftBehind(t *testing.T) {
 	all, err := pages()
 	require.NoError(t, err)
@@ -33,7 +34,7 @@ func TestNoDrawingIsLeftBehind(t *testing.T) {
 	found, err := filepath.Glob("*.dot")
 	require.NoError(t, err)
 	for _, name := range found {
-		assert.True(t, drawn[name], "docs/diagrams/%s is drawn from no table", name)
+		assert.True(t, drawn[name], "docs/diagrams/%s belongs to no table", name)
 	}
 }
 

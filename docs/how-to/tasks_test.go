@@ -1,4 +1,4 @@
-// Package howto_test holds the code of the pages beside it.
+// Package howto_test has the code of the pages in this directory.
 package howto_test
 
 import (
@@ -23,10 +23,11 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
+// key is the name of the deployment.
 var key = object.Key{Name: "web"}
 
-// fleet runs a manager that keeps three machines until the test ends.
-func fleet(t *testing.T) (context.Context, manager.Options, *manager.Manager) {
+// startFleet runs a manager with a deployment of three machines until the test ends.
+func startFleet(t *testing.T) (context.Context, manager.Options, *manager.Manager) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	o := manager.InMemory(time.Now)
 	o.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
@@ -56,7 +57,7 @@ func fleet(t *testing.T) (context.Context, manager.Options, *manager.Manager) {
 	return ctx, o, m
 }
 
-// classes returns of which classes the machines are.
+// classes returns the number of machines of each class.
 func classes(ctx context.Context, t *testing.T, o manager.Options) map[string]int {
 	machines, err := o.Store.Machines.Live().List(ctx, store.Query{})
 	require.NoError(t, err)
@@ -84,14 +85,14 @@ func change(ctx context.Context, o manager.Options, key object.Key) error {
 	return err
 }
 
-// bound limits a rollout.
-func bound(ctx context.Context, o manager.Options, key object.Key) error {
+// limit limits a rollout.
+func limit(ctx context.Context, o manager.Options, key object.Key) error {
 	_, err := store.Edit(ctx, o.Store.Deployments, key, func(d *deployment.Deployment) error {
 		d.Spec.Strategy = deployment.Rolling(
-			rollout.IntOrPercent{Value: 20, Percent: true}, // so many more than wanted may exist
-			rollout.IntOrPercent{Value: 1},                 // so many of those wanted may be missing
+			rollout.IntOrPercent{Value: 20, Percent: true}, // surge: how many more machines may exist
+			rollout.IntOrPercent{Value: 1},                 // how many machines may be unavailable
 		)
-		d.Spec.Strategy.StopAfter = rollout.IntOrPercent{Value: 3} // failed new machines stop it
+		d.Spec.Strategy.StopAfter = rollout.IntOrPercent{Value: 3} // the rollout stops after 3 failed new machines
 		d.Spec.ProgressDeadline = 30 * time.Minute
 		return nil
 	})
@@ -99,13 +100,13 @@ func bound(ctx context.Context, o manager.Options, key object.Key) error {
 }
 
 func TestChange(t *testing.T) {
-	ctx, o, _ := fleet(t)
-	require.NoError(t, bound(ctx, o, key))
+	ctx, o, _ := startFleet(t)
+	require.NoError(t, limit(ctx, o, key))
 	require.NoError(t, change(ctx, o, key))
 	require.Equal(t, map[string]int{"large": 3}, classes(ctx, t, o))
 }
 
-// pause holds a rollout, or lets it continue.
+// pause pauses a rollout, or continues it.
 func pause(ctx context.Context, o manager.Options, key object.Key, paused bool) error {
 	_, err := store.Edit(ctx, o.Store.Deployments, key, func(d *deployment.Deployment) error {
 		d.Spec.Paused = paused
@@ -114,17 +115,17 @@ func pause(ctx context.Context, o manager.Options, key object.Key, paused bool) 
 	return err
 }
 
-// undo returns to the template before.
+// undo returns to the previous template.
 func undo(ctx context.Context, o manager.Options, key object.Key) error {
 	_, err := store.Edit(ctx, o.Store.Deployments, key, func(d *deployment.Deployment) error {
-		d.Spec.RollbackTo = &deployment.Rollback{} // or a Revision
+		d.Spec.RollbackTo = &deployment.Rollback{} // to another revision: set Revision
 		return nil
 	})
 	return err
 }
 
 func TestPauseAndUndo(t *testing.T) {
-	ctx, o, _ := fleet(t)
+	ctx, o, _ := startFleet(t)
 	require.NoError(t, pause(ctx, o, key, true))
 	d, err := store.Edit(ctx, o.Store.Deployments, key, func(d *deployment.Deployment) error {
 		d.Spec.Template.Spec.Class.Name = "large"
@@ -133,7 +134,7 @@ func TestPauseAndUndo(t *testing.T) {
 	require.NoError(t, err)
 	_, err = store.Await(ctx, o.Store.Deployments, key, func(now *deployment.Deployment) string {
 		if now.Status.ObservedGeneration < d.Generation {
-			return "not seen"
+			return "that the manager sees the change"
 		}
 		return ""
 	})
@@ -152,7 +153,7 @@ func TestPauseAndUndo(t *testing.T) {
 }
 
 func TestTakeOneAway(t *testing.T) {
-	ctx, o, m := fleet(t)
+	ctx, o, m := startFleet(t)
 	machines, err := o.Store.Machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	name := machines[0].Key
@@ -187,12 +188,12 @@ func TestTakeOneAway(t *testing.T) {
 		if m.Preserved(time.Now()) {
 			return ""
 		}
-		return "not kept"
+		return "that the machine is preserved"
 	})
 	require.NoError(t, err)
 }
 
-// observe sets what a program wants to know of its manager.
+// observe sets hooks that report what a manager does.
 func observe(o *manager.Options, counted func(kind manager.Kind, reason string)) {
 	o.Hooks = manager.LogHooks(slog.Default())
 	o.Hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
@@ -212,11 +213,11 @@ func dryRun(o *manager.Options) {
 }
 
 func TestDryRun(t *testing.T) {
-	_, _, m := fleet(t)
+	_, _, m := startFleet(t)
 	require.NoError(t, m.Health())
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	o := manager.InMemory(time.Now) // a store of its own: another manager on it would leave nothing to do
+	o := manager.InMemory(time.Now) // another store: on that of m, the manager m would do the work
 	o.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
 	dryRun(&o)
 	planned := make(chan string, 1000)
@@ -226,9 +227,9 @@ func TestDryRun(t *testing.T) {
 		default:
 		}
 	}
-	shown := o.Hooks.DryRun
+	hook := o.Hooks.DryRun
 	observe(&o, func(manager.Kind, string) {})
-	o.Hooks.DryRun = shown
+	o.Hooks.DryRun = hook
 	dry, err := manager.New(o)
 	require.NoError(t, err)
 	ended := make(chan error)
@@ -248,21 +249,21 @@ func TestDryRun(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// production sets what the defaults cannot know.
+// production changes the defaults that should be different in production.
 func production(o *manager.Options, yours driver.Driver) {
 	o.Driver = driver.Intercept(yours, driver.Limit(driver.Limits{
 		Concurrency: 20, Interval: time.Second / 10, Burst: 10, Now: time.Now, After: time.After,
 	}))
-	o.Tuning.Workers = 128 // calls under way; a slow provider needs more
+	o.Tuning.Workers = 128 // machines reconciled at a time; a slow provider needs more
 	o.Tuning.CallTimeout = 5 * time.Minute
-	o.Classes.Keep = true // no class or secret goes before the last machine that needs it
+	o.Classes.Keep = true // classes and secrets are not deleted while machines need them
 
 	perMachine := machine.DefaultPolicy()
 	perMachine.CreationTimeout = 30 * time.Minute
 	perMachine.HealthTimeout = 10 * time.Minute
 	o.Policies.Machine = perMachine
 	wholeFleet := safety.DefaultPolicy()
-	wholeFleet.OrphanPrefix = "web-" // no VM without it is ever deleted
+	wholeFleet.OrphanPrefix = "web-" // only VMs with this prefix are deleted as orphans
 	wholeFleet.Replacements = rollout.IntOrPercent{Value: 5, Percent: true}
 	o.Policies.Safety = wholeFleet
 }
