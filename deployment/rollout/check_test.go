@@ -13,13 +13,13 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// refused returns the number of the first order that breaks a bound, or -1. It counts machines again
+// refused returns the index of the first order that breaks a bound, or -1. It counts machines again
 // after each order, for each way in which sets may be removing available machines.
 func refused(f rollout.Fleet, orders []rollout.Scale) int {
 	then, seen := f, make(map[string]bool)
 	for i, order := range orders {
 		before := then
-		if seen[order.Name] || !addressed(f, order) {
+		if seen[order.Name] || !mayGetOrder(f, order) {
 			return i
 		}
 		seen[order.Name] = true
@@ -35,15 +35,15 @@ func refused(f rollout.Fleet, orders []rollout.Scale) int {
 			}
 		case isNew && int64(order.To) > now.wanted,
 			!isNew && !f.Stopped() && (f.NoRestore || raisedForNothing(set, order, now.usable, now.floor)),
-			there(then) > max(there(before), now.ceiling):
+			mostMachines(then) > max(mostMachines(before), now.ceiling):
 			return i
 		}
 	}
 	return -1
 }
 
-// addressed reports whether a set may get the order at all, for any size.
-func addressed(f rollout.Fleet, order rollout.Scale) bool {
+// mayGetOrder reports whether a set may get the order, whatever its size.
+func mayGetOrder(f rollout.Fleet, order rollout.Scale) bool {
 	sets := 0
 	for _, set := range f.Sets {
 		if set.Name == order.Name {
@@ -64,8 +64,8 @@ func takesTooMany(f, before, then rollout.Fleet) bool {
 	return false
 }
 
-// raisedForNothing reports whether an old set is raised though enough machines are available, or
-// above those that it has.
+// raisedForNothing reports whether an old set is raised although enough machines are available, or above its number
+// of available machines.
 func raisedForNothing(set rollout.Set, order rollout.Scale, usable, floor int64) bool {
 	return order.To > order.From && !set.New && (usable >= floor || order.To > min(set.Available, set.Actual))
 }
@@ -81,9 +81,9 @@ func resized(f rollout.Fleet, order rollout.Scale) rollout.Fleet {
 	return f
 }
 
-// there is how many machines there may be before all sets have followed their orders, with Strict
-// those being deleted among them.
-func there(f rollout.Fleet) (n int64) {
+// mostMachines returns how many machines there may be until all sets have their sizes. With Strict, terminating
+// ones count.
+func mostMachines(f rollout.Fleet) (n int64) {
 	for _, set := range f.Sets {
 		spec, exist := max(int64(set.Spec), 0), max(int64(set.Actual), 0)
 		if set.Going {
@@ -97,9 +97,9 @@ func there(f rollout.Fleet) (n int64) {
 	return n
 }
 
-// checkedFleets draws fleets with everything that bounds depend on.
+// checkedFleets draws fleets with all fields that the bounds depend on.
 func checkedFleets(t *rapid.T) rollout.Fleet {
-	f := heldFleets(t)
+	f := terminatingFleets(t)
 	f.Strict = rapid.Bool().Draw(t, "strict")
 	if rapid.IntRange(0, 4).Draw(t, "stopped") == 0 {
 		f.StopAfter, f.Failed = 1, 1
@@ -110,7 +110,7 @@ func checkedFleets(t *rapid.T) rollout.Fleet {
 	return f
 }
 
-// anyOrders draws orders: those of Step with changes, or any at all.
+// anyOrders draws orders: those of Step with changes, or arbitrary ones.
 func anyOrders(t *rapid.T, f rollout.Fleet) []rollout.Scale {
 	orders, _ := rollout.Step(f, nil)
 	number := rapid.OneOf(rapid.Int32Range(-1, 12), rapid.SampledFrom(extremes))
@@ -136,7 +136,7 @@ func anyOrders(t *rapid.T, f rollout.Fleet) []rollout.Scale {
 	return orders
 }
 
-// TestP7CheckAgreesWithBruteForce: the same order is the first that breaks a bound, or none is.
+// TestP7CheckAgreesWithBruteForce: Check and a slow computation find the same first order that breaks a bound.
 func TestP7CheckAgreesWithBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := checkedFleets(t)
@@ -155,9 +155,9 @@ func TestP7CheckAgreesWithBruteForce(t *testing.T) {
 	})
 }
 
-// TestP7StepAndAllThatOrdersLessPass: what Step orders passes, and so do the first of its orders, the
-// last of them in part.
-func TestP7StepAndAllThatOrdersLessPass(t *testing.T) {
+// TestP7StepAndSmallerOrdersPass: the orders of Step pass, and so do only the first ones, even if the last of these has
+// a smaller change.
+func TestP7StepAndSmallerOrdersPass(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := checkedFleets(t)
 		orders, _ := rollout.Step(f, nil)
@@ -174,8 +174,7 @@ func TestP7StepAndAllThatOrdersLessPass(t *testing.T) {
 	})
 }
 
-// TestCheckAcceptsOtherChoices: which old set shrinks, and when the new one grows, is not decided by
-// the bounds.
+// TestCheckAcceptsOtherChoices: the bounds do not say which old set shrinks, or when the new one grows.
 func TestCheckAcceptsOtherChoices(t *testing.T) {
 	f := rollout.Fleet{Replicas: 10, Bounds: rollout.Bounds{Surge: 2, Unavailable: 2}, Sets: []rollout.Set{
 		{Name: "a", Spec: 5, Actual: 5, Available: 5}, {Name: "b", Spec: 5, Actual: 5, Available: 5}, {Name: "c", New: true},
@@ -192,18 +191,18 @@ func TestCheckAcceptsOtherChoices(t *testing.T) {
 }
 
 // planted is an order list that breaks a bound.
-type planted struct {
+type badOrders struct {
 	rule   rollout.Rule
 	says   string
 	change func(*rollout.Fleet)
 	orders []rollout.Scale
 }
 
-// TestCheckRefuses what breaks a bound, by name and in numbers, in a fleet of 10 with 2 more and 1
-// less.
+// TestCheckRefuses: the error about an order that breaks a bound has the rule and the numbers. The fleet has 10
+// replicas, a surge of 2 and 1 unavailable.
 func TestCheckRefuses(t *testing.T) {
 	told := make(map[rollout.Rule]bool)
-	for _, c := range []planted{
+	for _, c := range []badOrders{
 		{rollout.RuleName, "rollout: web-9 from 0 to 1: 0 sets of the fleet have this name", nil, []rollout.Scale{{Name: "web-9", To: 1}}},
 		{rollout.RuleName, "rollout: web-1 from 6 to 5: 2 sets of the fleet have this name", func(f *rollout.Fleet) { f.Sets[2].Name = "web-1" }, []rollout.Scale{{Name: "web-1", From: 6, To: 5}}},
 		{
@@ -260,7 +259,7 @@ func TestCheckRefuses(t *testing.T) {
 	require.Len(t, told, 10, "a rule without a case")
 }
 
-// TestCheckOfExtremes: sums beyond int32.
+// TestCheckOfExtremes: sums may exceed int32.
 func TestCheckOfExtremes(t *testing.T) {
 	f := rollout.Fleet{Replicas: math.MaxInt32, Bounds: rollout.Bounds{Surge: math.MaxInt32}, Sets: []rollout.Set{
 		{Name: "old", Spec: math.MaxInt32, Actual: math.MaxInt32, Available: math.MaxInt32}, {Name: "new", New: true},
@@ -269,16 +268,15 @@ func TestCheckOfExtremes(t *testing.T) {
 	require.ErrorContains(t, rollout.Check(f, []rollout.Scale{{Name: "old", From: math.MaxInt32, To: 5}}), "5 machines sure to stay available, floor is 2147483647")
 }
 
-// numbers draws what a fleet consists of: from a rapid test, from a plain random source, from
-// fuzzed bytes.
+// numbers draws the numbers of a fleet, from a rapid test, from a random source or from fuzzed bytes.
 type numbers struct {
 	bound func() int32 // replicas, surge, unavailable
 	count func() int32 // spec, actual, available
 	below func(n int) int
 }
 
-// fleet has at most so many sets, with unique names. In one case of eight no set is new. In one of
-// two the machines ordered are as many as may be, or fewer, as in the middle of a rollout.
+// fleet draws a fleet with at most this number of sets, with unique names. In one case of eight no set is new. In half
+// of the cases R + S machines or fewer are ordered, as in the middle of a rollout.
 func (n numbers) fleet(sets int) rollout.Fleet {
 	f := rollout.Fleet{
 		Replicas: n.bound(),
@@ -315,7 +313,7 @@ func (n numbers) fleet(sets int) rollout.Fleet {
 	return f
 }
 
-// smallNumbers make small fleets, where each number matters; rarely one is negative.
+// smallNumbers draw small fleets, in which each machine matters. A number is rarely negative.
 func smallNumbers(r *rand.Rand) numbers {
 	between := func(low, high int32) func() int32 {
 		return func() int32 { return low + r.Int32N(high-low+1) }
@@ -328,7 +326,7 @@ var extremes = []int32{
 	math.MaxInt32 - 2, math.MaxInt32 - 1, math.MaxInt32,
 }
 
-// extremeNumbers come from the ends and from the middle of the range.
+// extremeNumbers draw numbers from the ends and from the middle of the range of int32.
 func extremeNumbers(r *rand.Rand) numbers {
 	draw := func() int32 {
 		if r.IntN(4) == 0 {
@@ -356,7 +354,7 @@ func fleets() *rapid.Generator[rollout.Fleet] {
 	})
 }
 
-// carriedOut returns the fleet with the orders in its ordered sizes. No set has seen them yet.
+// carriedOut returns the fleet with the orders in its ordered sizes. No set has acted on them yet.
 func carriedOut(f rollout.Fleet, orders []rollout.Scale) rollout.Fleet {
 	sets := append([]rollout.Set(nil), f.Sets...)
 	for _, order := range orders {

@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// This is a controller's loop: decide, carry out, let the machines follow, look again.
+// This is a controller's loop: decide, carry out the orders, wait for the machines, and read the fleet again.
 func Example() {
 	surge, _ := rollout.Parse("25%")
 	unavailable, _ := rollout.Parse("0")
@@ -49,8 +49,7 @@ func carryOut(fleet rollout.Fleet, order rollout.Scale) {
 	}
 }
 
-// Orders count as carried out: deciding again at once orders nothing, and says what the rollout
-// waits for.
+// Orders count as carried out: the next decision orders nothing, and says what the rollout waits for.
 func ExampleStep() {
 	fleet := rollout.Fleet{
 		Replicas: 5,
@@ -85,8 +84,8 @@ func ExampleFleet_String() {
 	//   web-2  new  spec  4  actual  4  available  2
 }
 
-// Another implementation takes the last old set first. That is as good. What breaks a bound is
-// refused, and a rollout that may be stuck shows by comparison.
+// Another implementation removes machines of the last old set first, which is as good. Orders that break a bound are
+// refused. A comparison with Step shows a rollout that may be stuck.
 func ExampleCheck() {
 	fleet := rollout.Fleet{
 		Replicas: 10,
@@ -113,8 +112,8 @@ func ExampleCheck() {
 	// <nil> stuck: true
 }
 
-// In the middle of a rollout from 14 machines, 8 are wanted. Six have to be removed. The shares by
-// size need not spare any available machine, since web-1 has none.
+// In the middle of a rollout of 14 machines, the deployment is scaled to 8, so 6 have to be removed. web-1 has no
+// available machines.
 func ExampleStep_scaleDown() {
 	fleet := rollout.Fleet{
 		Replicas: 8,

@@ -56,8 +56,8 @@ func FuzzUnmarshalJSON(f *testing.F) {
 	})
 }
 
-// FuzzStep reads replicas, surge, unavailable, the position of the new set, and then sizes,
-// existing and available machines set by set, each as four bytes.
+// FuzzStep reads numbers of four bytes: replicas, surge, unavailable, the position of the new set, and then for
+// each set its size and its existing and available machines.
 func FuzzStep(f *testing.F) {
 	raw := func(numbers ...int32) (b []byte) {
 		for _, n := range numbers {
@@ -101,7 +101,7 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// steps is what is decided about one fleet, in two ways.
+// steps is the result of one decision about a fleet, from two calls.
 type steps struct {
 	step, inPlace       []rollout.Scale
 	selects             []rollout.Select

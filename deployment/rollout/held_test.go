@@ -14,8 +14,8 @@ import (
 // rule is Resize or Recreate.
 type rule func(rollout.Fleet, []rollout.Scale) ([]rollout.Scale, rollout.Why)
 
-// held is a fleet in which sets may be being deleted, and machines terminating.
-func (n numbers) held(sets int) rollout.Fleet {
+// withTerminating draws a fleet in which sets may be deleted, and machines terminating.
+func (n numbers) withTerminating(sets int) rollout.Fleet {
 	f := n.fleet(sets)
 	f.Apart = n.below(3) == 0
 	for i := range f.Sets {
@@ -31,18 +31,18 @@ func (n numbers) held(sets int) rollout.Fleet {
 	return f
 }
 
-// heldOracle carries out what Resize or Recreate should order, machine by machine.
-type heldOracle struct {
+// resizeOracle is oracle for Resize and Recreate: it computes the sizes machine by machine.
+type resizeOracle struct {
 	*oracle
-	leads       bool // the current set is there
-	isNew       bool // and has the wanted template
+	leads       bool // there is a set that may grow
+	isNew       bool // it has the wanted template
 	terminating int64
 	apart       bool
 }
 
-// newHeldOracle takes lead, a name or "", for the set that grows.
-func newHeldOracle(f rollout.Fleet, lead string) *heldOracle {
-	h := &heldOracle{apart: f.Apart}
+// newResizeOracle returns the oracle for a fleet in which the set with the name lead may grow. Empty: none may.
+func newResizeOracle(f rollout.Fleet, lead string) *resizeOracle {
+	h := &resizeOracle{apart: f.Apart}
 	marked := f
 	marked.Sets = append([]rollout.Set(nil), f.Sets...)
 	for i := range marked.Sets {
@@ -59,7 +59,7 @@ func newHeldOracle(f rollout.Fleet, lead string) *heldOracle {
 	return h
 }
 
-// leader finds the set that Resize should let grow, and counts the sets in use.
+// leader returns the set that Resize should let grow, and how many sets are in use.
 func leader(f rollout.Fleet) (name string, inUse int) {
 	newest, newestInUse, wanted := "", "", rollout.Set{Going: true}
 	for _, set := range f.Sets {
@@ -84,7 +84,7 @@ func leader(f rollout.Fleet) (name string, inUse int) {
 	return newest, inUse
 }
 
-func (h *heldOracle) resize(inUse int) {
+func (h *resizeOracle) resize(inUse int) {
 	if h.wanted == 0 {
 		h.most = 0
 	}
@@ -101,7 +101,7 @@ func (h *heldOracle) resize(inUse int) {
 	h.settle()
 }
 
-func (h *heldOracle) recreate() {
+func (h *resizeOracle) recreate() {
 	h.most, h.least, h.apart = h.wanted, 0, true
 	if h.leads {
 		h.empty()
@@ -116,7 +116,7 @@ func (h *heldOracle) recreate() {
 }
 
 // empty removes all machines from old sets.
-func (h *heldOracle) empty() {
+func (h *resizeOracle) empty() {
 	for _, c := range h.old {
 		if !c.paused {
 			c.spec = 0
@@ -124,7 +124,7 @@ func (h *heldOracle) empty() {
 	}
 }
 
-func (h *heldOracle) used() (used []*tally) {
+func (h *resizeOracle) used() (used []*tally) {
 	for _, c := range h.sets() {
 		if c.spec > 0 {
 			used = append(used, c)
@@ -133,8 +133,8 @@ func (h *heldOracle) used() (used []*tally) {
 	return used
 }
 
-// extend adds machine after machine while all that is requested holds.
-func (h *heldOracle) extend() {
+// extend adds machine after machine while the rules hold.
+func (h *resizeOracle) extend() {
 	if !h.leads {
 		return
 	}
@@ -155,7 +155,7 @@ func (h *heldOracle) extend() {
 	})
 }
 
-// newName returns the set of the wanted template.
+// newName returns the name of the new set.
 func newName(f rollout.Fleet) string {
 	name := ""
 	for _, set := range f.Sets {
@@ -166,7 +166,7 @@ func newName(f rollout.Fleet) string {
 	return name
 }
 
-func requireAsOracle(t *testing.T, f rollout.Fleet, orders []rollout.Scale, h *heldOracle) {
+func requireAsOracle(t *testing.T, f rollout.Fleet, orders []rollout.Scale, h *resizeOracle) {
 	t.Helper()
 	after := carriedOut(f, orders)
 	for _, c := range h.sets() {
@@ -191,18 +191,18 @@ func TestResizeAndRecreateAgreeWithOracle(t *testing.T) {
 	small, extreme := smallNumbers(r), extremeNumbers(r)
 	seen := make(map[rollout.Reason]int)
 	for i := range cases {
-		f := small.held(4)
+		f := small.withTerminating(4)
 		if i%5 == 0 {
-			f = extreme.held(20)
+			f = extreme.withTerminating(20)
 		}
 		lead, inUse := leader(f)
-		h := newHeldOracle(f, lead)
+		h := newResizeOracle(f, lead)
 		h.resize(inUse)
 		orders, why := rollout.Resize(f, nil)
 		requireAsOracle(t, f, orders, h)
 		note(seen, orders, why)
 
-		h = newHeldOracle(f, newName(f))
+		h = newResizeOracle(f, newName(f))
 		h.recreate()
 		orders, why = rollout.Recreate(f, nil)
 		requireAsOracle(t, f, orders, h)
@@ -224,18 +224,18 @@ func note(seen map[rollout.Reason]int, orders []rollout.Scale, why rollout.Why) 
 	}
 }
 
-// heldFleets draws fleets for properties of Resize and Recreate.
-func heldFleets(t *rapid.T) rollout.Fleet {
+// terminatingFleets draws fleets for tests of Resize and Recreate.
+func terminatingFleets(t *rapid.T) rollout.Fleet {
 	bound := rapid.OneOf(rapid.Int32Range(-1, 9), rapid.Int32Range(-1, 9), rapid.SampledFrom(extremes))
 	return numbers{
 		bound: func() int32 { return bound.Draw(t, "bound") },
 		count: func() int32 { return bound.Draw(t, "count") },
 		below: func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "below") },
-	}.held(5)
+	}.withTerminating(5)
 }
 
-// keeps checks one decision against P5, P7 and P9, and against what its reason says.
-func keeps(f rollout.Fleet, decide rule, orders []rollout.Scale, why rollout.Why) error {
+// checkDecision checks one decision against P5, P7 and P9, and against its reason.
+func checkDecision(f rollout.Fleet, decide rule, orders []rollout.Scale, why rollout.Why) error {
 	onHold := f
 	onHold.StopAfter, onHold.Failed = 1, 1
 	if err := rollout.Check(onHold, orders); err != nil {
@@ -265,13 +265,13 @@ func keeps(f rollout.Fleet, decide rule, orders []rollout.Scale, why rollout.Why
 // Invariants: P5
 func TestP5P7P9Resize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := heldFleets(t)
+		f := terminatingFleets(t)
 		orders, why := rollout.Resize(f, nil)
-		if err := keeps(f, rollout.Resize, orders, why); err != nil {
+		if err := checkDecision(f, rollout.Resize, orders, why); err != nil {
 			t.Fatalf("%v\nfleet  %+v\norders %+v", err, f, orders)
 		}
-		// P1, and no rolling: while all fit and no set has to be lowered to R, none is lowered for
-		// another.
+		// P1: while R + S machines or fewer are ordered, no set is lowered, unless it is above R or the new set has
+		// all R machines available.
 		l := count(f)
 		current := find(f, newName(f))
 		saturated := min(int64(current.Available), int64(current.Actual)) >= l.wanted && int64(current.Spec) == l.wanted
@@ -286,10 +286,10 @@ func TestP5P7P9Resize(t *testing.T) {
 // Invariants: P5
 func TestP5P7P9Recreate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := heldFleets(t)
-		f.Bounds = rollout.Bounds{Unavailable: 1<<31 - 1} // what Recreate keeps to, for any setting
+		f := terminatingFleets(t)
+		f.Bounds = rollout.Bounds{Unavailable: 1<<31 - 1} // Recreate keeps these bounds, whatever the fleet's are
 		orders, why := rollout.Recreate(f, nil)
-		if err := keeps(f, rollout.Recreate, orders, why); err != nil {
+		if err := checkDecision(f, rollout.Recreate, orders, why); err != nil {
 			t.Fatalf("%v\nfleet  %+v\norders %+v", err, f, orders)
 		}
 		for _, order := range orders {
@@ -306,11 +306,11 @@ func TestP5P7P9Recreate(t *testing.T) {
 	})
 }
 
-// P11: any input has an answer with a sentence, and stays as it was.
+// TestP11ResizeAndRecreateAnyInput: for any input every reason has a text, and the input is unchanged.
 // Invariants: P11
-func TestP11ResizeAndRecreateAnswerAnything(t *testing.T) {
+func TestP11ResizeAndRecreateAnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := heldFleets(t)
+		f := terminatingFleets(t)
 		for i := range f.Sets {
 			f.Sets[i].Name = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "name")
 			f.Sets[i].New = rapid.Bool().Draw(t, "new")
@@ -327,11 +327,11 @@ func TestP11ResizeAndRecreateAnswerAnything(t *testing.T) {
 	})
 }
 
-// P3: sets obey in pieces, and what they remove takes time to disappear. A paused fleet reaches R.
-// One that is recreated is done, and no machine of the new set is ever made beside one of another
-// set.
+// TestP3ResizeAndRecreateConverge: sets act in part, and removed machines take time to disappear. With Resize, the
+// fleet reaches R. With Recreate, the rollout is done, and no machine of the new set is ever created beside one of
+// another set.
 // Invariants: P3
-func TestP3HeldFleetsConverge(t *testing.T) {
+func TestP3ResizeAndRecreateConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		recreate := rapid.Bool().Draw(t, "recreate")
 		decide := rollout.Resize
@@ -342,13 +342,13 @@ func TestP3HeldFleetsConverge(t *testing.T) {
 		if rapid.Bool().Draw(t, "new set") || len(w.fleet.Sets) == 0 {
 			w.wantTemplate(len(w.fleet.Sets))
 		}
-		for i := range w.fleet.Sets { // ordered by others, before
+		for i := range w.fleet.Sets { // what was ordered before the test was not by this strategy
 			w.fleet.Sets[i].Spec = min(w.fleet.Sets[i].Spec, w.fleet.Sets[i].Actual)
 		}
 		quiet := 0
 		for round := 0; quiet < 3; round++ {
 			if round > 200 {
-				t.Fatalf("no end: %+v", w.fleet)
+				t.Fatalf("the fleet does not converge: %+v", w.fleet)
 			}
 			orders, _ := decide(w.fleet, nil)
 			before := w.fleet
@@ -374,10 +374,10 @@ func TestP3HeldFleetsConverge(t *testing.T) {
 	})
 }
 
-// obeySlowly lets a set remove, lose or create up to so many machines.
+// obeySlowly lets a set remove or create up to most machines, and up to most terminating ones disappear.
 func (w *world) obeySlowly(i int, most int32, apart bool) {
 	set := &w.fleet.Sets[i]
-	set.Spec, set.Behind = max(set.Spec, 0), 0 // it has seen its size
+	set.Spec, set.Behind = max(set.Spec, 0), 0 // it has observed its size
 	set.Terminating -= min(set.Terminating, most)
 	if k := min(set.Actual-set.Spec, most); k > 0 {
 		set.Actual -= k
@@ -386,7 +386,7 @@ func (w *world) obeySlowly(i int, most int32, apart bool) {
 	if k := min(set.Spec-set.Actual, most); k > 0 {
 		for j, other := range w.fleet.Sets {
 			if apart && set.New && j != i && other.Actual+other.Terminating > 0 {
-				w.t.Fatalf("%s makes machines beside those of %+v", set.Name, other)
+				w.t.Fatalf("%s creates machines beside those of %+v", set.Name, other)
 			}
 		}
 		set.Actual += k
@@ -394,8 +394,8 @@ func (w *world) obeySlowly(i int, most int32, apart bool) {
 	set.Available = set.Actual
 }
 
-// TestRecreateSaysRecreate of every old set, whether its machines are available or not.
-func TestRecreateSaysRecreate(t *testing.T) {
+// TestRecreateReason: Recreate lowers each old set with the reason Recreate, whether its machines are available or not.
+func TestRecreateReason(t *testing.T) {
 	f := rollout.Fleet{Replicas: 3, Sets: []rollout.Set{
 		{Name: "sound", Spec: 2, Actual: 2, Available: 2}, {Name: "broken", Spec: 1, Actual: 1}, {Name: "new", New: true},
 	}}
@@ -406,11 +406,11 @@ func TestRecreateSaysRecreate(t *testing.T) {
 	}
 }
 
-func resume(s *story) { s.decides = rollout.Step }
+func resumeRollout(s *scenario) { s.decides = rollout.Step }
 
-// pausedStories only scale, as a paused rollout does.
-func pausedStories() []*story {
-	return []*story{{
+// pausedStories are scenarios of Resize, as for a paused rollout.
+func pausedStories() []*scenario {
+	return []*scenario{{
 		file: "paused-scale", title: "The template has changed, but rolling is on hold: the old set follows the wanted number.",
 		replicas: 3, surge: "1", unavailable: "0", decides: rollout.Resize,
 		sets: []rollout.Set{full("web-1", 3), wanted(full("web-2", 0))},
@@ -426,7 +426,7 @@ func pausedStories() []*story {
 		events: map[int]event{
 			2: {"scaled to 9", scaleTo(9)},
 			4: {"scaled to 3", scaleTo(3)},
-			7: {"resumed", resume},
+			7: {"resumed", resumeRollout},
 		},
 	}, {
 		file: "paused-third-template", title: "On hold with a third template that nothing is made of: growth goes to the newest set in use.",
@@ -442,9 +442,9 @@ func pausedStories() []*story {
 	}}
 }
 
-// recreatingStories never have machines of two sets.
-func recreatingStories() []*story {
-	return []*story{{
+// recreatingStories are scenarios of Recreate.
+func recreatingStories() []*scenario {
+	return []*scenario{{
 		file: "recreate", title: "All old machines go, the last one too, and then the new ones come.",
 		replicas: 3, surge: "0", unavailable: "0", decides: rollout.Recreate, lingering: true,
 		sets: []rollout.Set{full("web-1", 3), wanted(full("web-2", 0))},
@@ -454,8 +454,8 @@ func recreatingStories() []*story {
 		sets: []rollout.Set{full("web-1", 0), wanted(full("web-2", 3))},
 		slow: map[string]bool{"web-2": true},
 		events: map[int]event{
-			2: {"the template changes", func(s *story) { s.want("web-3") }},
-			4: {"web-2 removes machines", func(s *story) { s.slow = nil }},
+			2: {"the template changes", func(s *scenario) { s.want("web-3") }},
+			4: {"web-2 removes machines", func(s *scenario) { s.slow = nil }},
 		},
 	}, {
 		file: "recreate-scaled", title: "Scaled down, to zero and up: the new set alone follows at once, but not while old machines are there.",
@@ -463,7 +463,7 @@ func recreatingStories() []*story {
 		sets: []rollout.Set{wanted(full("web-1", 4))},
 		events: map[int]event{
 			2: {"scaled to 2", scaleTo(2)},
-			4: {"the template changes, and none is wanted", func(s *story) { s.want("web-2"); s.replicas = 0 }},
+			4: {"the template changes, and none is wanted", func(s *scenario) { s.want("web-2"); s.replicas = 0 }},
 			5: {"scaled to 3", scaleTo(3)},
 		},
 	}}

@@ -11,8 +11,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// inPlaceOracle decides as oracle does, by the rules in words: sizes machine by machine, then
-// selections one by one.
+// inPlaceOracle is oracle for InPlace: it computes the sizes machine by machine, and then the selections one by one.
 type inPlaceOracle struct {
 	*oracle
 	sets   map[string]rollout.Set
@@ -31,7 +30,7 @@ func newInPlaceOracle(f rollout.Fleet) *inPlaceOracle {
 	return o
 }
 
-// coming are machines of old sets that will be in the new one.
+// coming returns how many machines of old sets will move to the new one.
 func (o *inPlaceOracle) coming() (n int64) {
 	for _, c := range o.old {
 		n += min(max(int64(o.sets[c.name].Selected), 0), c.spec)
@@ -39,8 +38,8 @@ func (o *inPlaceOracle) coming() (n int64) {
 	return n
 }
 
-// fit are machines of a set that could be selected.
-func (o *inPlaceOracle) fit(c *tally) int64 {
+// selectable returns how many machines of a set could be selected.
+func (o *inPlaceOracle) selectable(c *tally) int64 {
 	if c.actual > c.spec || c.unseen || c.paused {
 		return 0
 	}
@@ -82,14 +81,14 @@ func (o *inPlaceOracle) run() {
 
 func (o *inPlaceOracle) selectSome() {
 	selected := int64(0)
-	bearable := func(n int64) bool { // if all of them fail as well
+	bearable := func(n int64) bool { // even if all of them fail
 		return o.stopAfter <= 0 || o.failed <= 0 || o.failed+o.coming()+selected+n <= o.stopAfter
 	}
 	room := func() bool {
 		return o.secure()-selected > o.least && o.current.spec+o.coming()+selected < o.wanted && bearable(1)
 	}
 	for _, c := range o.old {
-		n := largest(o.fit(c), func(n int64) bool {
+		n := largest(o.selectable(c), func(n int64) bool {
 			return o.secure()-selected-n >= o.least && o.current.spec+o.coming()+selected+n <= o.wanted && bearable(n)
 		})
 		if n > 0 && room() {
@@ -98,7 +97,7 @@ func (o *inPlaceOracle) selectSome() {
 	}
 }
 
-// inPlace returns fleets as numbers makes them, in the middle of updates.
+// inPlace draws fleets in the middle of updates in place.
 func (n numbers) inPlace(sets int) rollout.Fleet {
 	f := n.fleet(sets)
 	f.Manual, f.NoSelect = n.below(5) == 0, n.below(5) == 0
@@ -107,7 +106,7 @@ func (n numbers) inPlace(sets int) rollout.Fleet {
 	}
 	for i := range f.Sets {
 		set := &f.Sets[i]
-		if n.below(6) == 0 { // any numbers at all
+		if n.below(6) == 0 { // arbitrary numbers
 			set.Selected, set.Selectable = n.count(), n.count()
 			continue
 		}
@@ -162,7 +161,7 @@ func requireInPlaceAsOracle(t *testing.T, n numbers, cases, sets int) map[rollou
 		if what := inPlaceDisagreement(f, orders, selects); what != "" {
 			t.Fatalf("the oracle: %s\nfleet   %+v\norders  %+v\nselects %+v", what, f, orders, selects)
 		}
-		if err := keepsInPlace(f, orders, selects, why); err != nil {
+		if err := checkInPlaceDecision(f, orders, selects, why); err != nil {
 			t.Fatalf("%v\nfleet   %+v\norders  %+v\nselects %+v", err, f, orders, selects)
 		}
 		note(seen, orders, why)
@@ -173,8 +172,8 @@ func requireInPlaceAsOracle(t *testing.T, n numbers, cases, sets int) map[rollou
 	return seen
 }
 
-// TestInPlaceAgreesWithOracle on small fleets, on any numbers, and on more sets than lie on the
-// stack. Each reason is among the answers.
+// TestInPlaceAgreesWithOracle compares InPlace with the oracle on small fleets, on arbitrary numbers, and on more sets
+// than fit into the storage on the stack. Each reason must occur.
 // Invariants: P1 P5 P6 P7 P9 P46 P47
 func TestInPlaceAgreesWithOracle(t *testing.T) {
 	cases := 120_000
@@ -207,8 +206,8 @@ func selected(f rollout.Fleet, selects []rollout.Select) rollout.Fleet {
 	return f
 }
 
-// keepsInPlace checks one decision against P1, P5, P6, P7 and P9, and against what its reason says.
-func keepsInPlace(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Select, why rollout.Why) error {
+// checkInPlaceDecision checks one decision against P1, P5, P6, P7 and P9, and against its reason.
+func checkInPlaceDecision(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Select, why rollout.Why) error {
 	if err := boundsHoldAfterEachOrder(f, orders, why); err != nil {
 		return fmt.Errorf("P7: %w", err)
 	}
@@ -218,7 +217,7 @@ func keepsInPlace(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Sel
 	if err := selectsWithinBudget(f, orders, selects); err != nil {
 		return fmt.Errorf("P6: %w", err)
 	}
-	if err := inPlaceIsTrue(f, orders, selects, why); err != nil {
+	if err := checkInPlaceReason(f, orders, selects, why); err != nil {
 		return fmt.Errorf("P3: %w", err)
 	}
 	then := selected(carriedOut(f, orders), selects)
@@ -278,7 +277,7 @@ func selectsWithinBudget(f rollout.Fleet, orders []rollout.Scale, selects []roll
 	return nil
 }
 
-// mostSelectable is how many machines of a set may be selected at most.
+// mostSelectable returns how many machines of a set may be selected at most.
 func mostSelectable(f rollout.Fleet, set rollout.Set) int32 {
 	if set.New || set.Going || f.Manual || f.NoSelect || set.Actual > set.Spec {
 		return 0
@@ -286,8 +285,8 @@ func mostSelectable(f rollout.Fleet, set rollout.Set) int32 {
 	return min(set.Selectable, set.Available)
 }
 
-// inPlaceIsTrue checks the reason about the fleet against the fleet.
-func inPlaceIsTrue(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Select, why rollout.Why) error {
+// checkInPlaceReason checks that the reason is true of the fleet.
+func checkInPlaceReason(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Select, why rollout.Why) error {
 	if n := len(orders) + len(selects); n > 0 {
 		if why.Reason != rollout.ReasonOrdered || why.Count != int64(n) || rollout.Done(f) {
 			return fmt.Errorf("with orders: %+v", why)
@@ -296,16 +295,16 @@ func inPlaceIsTrue(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Se
 	}
 	f = gone(f)
 	if why.Reason == rollout.ReasonStopped {
-		return stopIsTrue(f, why)
+		return checkStopReason(f, why)
 	}
 	l, set := count(f), find(f, why.Set)
-	holds := map[rollout.Reason]bool{
+	checkInvariant := map[rollout.Reason]bool{
 		rollout.ReasonUpdating:   set.Selected > 0,
 		rollout.ReasonUnselected: f.Manual && set.Selectable > 0,
 		rollout.ReasonNoSelect:   f.NoSelect && set.Selectable > 0,
 		rollout.ReasonUnfit:      set.Spec > 0 && why.Count <= l.ordered-l.newSpec,
 	}
-	so, ours := holds[why.Reason]
+	so, ours := checkInvariant[why.Reason]
 	if !ours {
 		return emptyPlanNamesWhatItWaitsFor(f, nil, why)
 	}
@@ -315,14 +314,14 @@ func inPlaceIsTrue(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Se
 	return nil
 }
 
-func stopIsTrue(f rollout.Fleet, why rollout.Why) error {
+func checkStopReason(f rollout.Fleet, why rollout.Why) error {
 	if why.Count != int64(f.Failed) || why.Total != int64(f.StopAfter) || !f.Stopped() {
 		return fmt.Errorf("it is not so: %+v", why)
 	}
 	return nil
 }
 
-// gone returns the fleet with the sets that are being deleted as they count.
+// gone returns the fleet with size 0 for sets that are being deleted.
 func gone(f rollout.Fleet) rollout.Fleet {
 	f.Sets = append([]rollout.Set(nil), f.Sets...)
 	for i := range f.Sets {
@@ -333,10 +332,10 @@ func gone(f rollout.Fleet) rollout.Fleet {
 	return f
 }
 
-// TestP11InPlaceAnswersAnything: any numbers, several new sets, duplicate names. There is an answer
-// with a sentence, and the same one again.
+// TestP11InPlaceAnyInput: for any input, such as several new sets and duplicate names, there is a reason with a
+// text, and a second call returns the same.
 // Invariants: P11
-func TestP11InPlaceAnswersAnything(t *testing.T) {
+func TestP11InPlaceAnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Int32(), rapid.Int32Range(-2, 5), rapid.SampledFrom(extremes))
 		draw := func(label string) int32 { return number.Draw(t, label) }
@@ -366,7 +365,7 @@ func TestP11InPlaceAnswersAnything(t *testing.T) {
 	})
 }
 
-// P11: more machines of a set are marked than it has. Its size does not fall below zero.
+// TestMarksWithoutMachines: if more machines of a set are marked than it has, its size does not fall below zero.
 // Invariants: P11
 func TestMarksWithoutMachines(t *testing.T) {
 	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Unavailable: 3}, Sets: []rollout.Set{

@@ -6,9 +6,9 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// oracle decides a step from the rules in words. It tries each machine on its own: change a size,
-// count everything again, and keep the change if the rule still holds. It repeats growing and
-// shrinking until neither changes anything.
+// oracle is a second, slow implementation of a step, made from the rules below. It changes a size by one machine,
+// counts everything again, and keeps the change if the rule still holds. It repeats growing and shrinking until
+// neither changes anything.
 //
 //	new set: up to R as long as the machines of all sets, ordered or there, stay within R + S; above R: down to R.
 //	old sets: down within total − (R − U) − unavailable of the new set: first unhealthy machines, then as many as keep
@@ -26,11 +26,11 @@ type tally struct {
 	name                    string
 	spec, actual, available int64
 	before                  int64 // spec when the decision begins
-	secured                 int64 // available even if all that the set has yet to remove were available
-	marked                  int64 // chosen for deletion; removed first
+	secured                 int64 // machines that stay available even if the set removes only available ones
+	marked                  int64 // chosen for deletion by a scaler; removed first
 	paused                  bool  // its size stays
 	going                   bool
-	unseen                  bool // it may not know yet that it was raised, and be removing machines
+	unseen                  bool // it may not have observed that it was raised, and be removing machines
 }
 
 func newOracle(f rollout.Fleet) *oracle {
@@ -64,7 +64,7 @@ func newOracle(f rollout.Fleet) *oracle {
 	return o
 }
 
-// sets are the old sets, oldest first, then the new one.
+// sets returns the old sets, oldest first, then the new one.
 func (o *oracle) sets() []*tally {
 	all := append([]*tally(nil), o.old...)
 	if o.current != nil {
@@ -73,8 +73,7 @@ func (o *oracle) sets() []*tally {
 	return all
 }
 
-// ordered, available and there are sums over all sets. What a set has yet to remove counts as gone
-// for the first two.
+// ordered and available are sums over all sets. Machines that a set has yet to remove do not count.
 func (o *oracle) ordered() (n int64) {
 	for _, c := range o.sets() {
 		n += c.spec
@@ -100,9 +99,9 @@ func (o *oracle) newUnavailable() int64 {
 	return o.current.spec - min(o.current.available, o.current.spec)
 }
 
-// withinBudget is the rule for taking old machines.
+// withinBudget is the rule for removing old machines.
 func (o *oracle) withinBudget() bool {
-	kept := int64(0) // what is missing of paused sets is missing for any choice of sets to lower
+	kept := int64(0) // machines that paused sets lack are missing whichever sets are lowered
 	for _, c := range o.old {
 		if c.paused {
 			kept += c.spec - min(c.available, c.spec)
@@ -111,8 +110,8 @@ func (o *oracle) withinBudget() bool {
 	return o.ordered()-o.least-o.newUnavailable()-kept >= 0
 }
 
-// largest returns the largest number of machines, up to limit, for which try still holds; one by
-// one, or by halves where there are many.
+// largest returns the largest number of machines, up to limit, for which try returns true. It searches one by one, or
+// by halves if limit is large.
 func largest(limit int64, try func(n int64) bool) int64 {
 	if limit <= 64 {
 		n := int64(0)
@@ -133,7 +132,7 @@ func largest(limit int64, try func(n int64) bool) int64 {
 	return low
 }
 
-// change tries to add machines to a set, or to remove them (step -1), as long as the rule holds.
+// change adds machines to a set, or removes them (step -1), while the rule holds. It reports whether it changed any.
 func change(c *tally, step, limit int64, rule func() bool) bool {
 	if c.paused {
 		return false
@@ -168,7 +167,7 @@ func (o *oracle) run() {
 
 func (o *oracle) grow() bool {
 	if o.current.marked > 0 {
-		return false // it is to lose machines
+		return false // a scaler has chosen some of its machines for deletion
 	}
 	oldOrdered := o.ordered() - o.current.spec
 	if oldOrdered > 0 && o.current.actual > o.current.spec {
@@ -185,8 +184,8 @@ func (o *oracle) grow() bool {
 	})
 }
 
-// restoreOldSets makes old sets keep available machines that they are to remove, as many as are missing
-// to the floor. Unavailable machines of old sets are removed for them if too many would be ordered.
+// restoreOldSets makes old sets keep available machines that they were ordered to remove, as many as are missing to the
+// floor. If too many would be ordered, unavailable machines of old sets are removed.
 func (o *oracle) restoreOldSets() {
 	for i := len(o.old) - 1; i >= 0; i-- {
 		c := o.old[i]
@@ -239,8 +238,7 @@ func (o *oracle) scaleDown() {
 	if excess <= 0 {
 		return
 	}
-	// If availability is too low already, as far as is known for sure, no machine that may be
-	// available is removed.
+	// If fewer machines than the floor are sure to stay, no machine that may be available is removed.
 	enough, measure, counts := o.least, o.secure, func(c *tally) int64 { return c.secured }
 	if o.secure() < o.least {
 		enough, measure, counts = o.available(), o.available, func(c *tally) int64 { return c.available }
@@ -268,7 +266,7 @@ func (o *oracle) scaleDown() {
 	}
 }
 
-// settle takes back what would order a size above the ceiling.
+// settle takes back orders for sizes above the ceiling.
 func (o *oracle) settle() {
 	for _, c := range o.sets() {
 		if c.spec > o.most {
@@ -302,14 +300,14 @@ func firstWhere(sets []*tally, found func(*tally) bool) int {
 	return -1
 }
 
-// oracleShares rounds each proportion down and hands out the rest one by one, each to the largest
-// set that has got none.
+// oracleShares rounds each proportion down, and adds the rest one by one, each to the largest set that has got none of
+// it yet.
 func oracleShares(total int64, sizes []int64) []int64 {
 	sum := new(big.Int)
 	for _, size := range sizes {
 		sum.Add(sum, big.NewInt(size))
 	}
-	total = min(total, sum.Int64()) // paused sets share in nothing
+	total = min(total, sum.Int64()) // paused sets have no share
 	shares, left := make([]int64, len(sizes)), total
 	if sum.Sign() == 0 {
 		return shares

@@ -19,15 +19,15 @@ func (n numbers) withPaused(f rollout.Fleet) rollout.Fleet {
 	return f
 }
 
-// keepsPaused checks one decision with paused sets: the bounds, and a wait that names the set.
-func keepsPaused(f rollout.Fleet, orders []rollout.Scale, why rollout.Why) error {
+// checkPausedDecision checks one decision with paused sets: the bounds, and the reason Paused.
+func checkPausedDecision(f rollout.Fleet, orders []rollout.Scale, why rollout.Why) error {
 	if err := rollout.Check(f, orders); err != nil {
 		return fmt.Errorf("P7: %w", err)
 	}
 	return namesPaused(f, why)
 }
 
-// namesPaused checks the reason Paused against the fleet.
+// namesPaused checks that the reason Paused is true of the fleet.
 func namesPaused(f rollout.Fleet, why rollout.Why) error {
 	if why.Reason == rollout.ReasonDone && !rollout.Done(f) {
 		return fmt.Errorf("it is not done")
@@ -69,7 +69,7 @@ func TestP5P7PausedSets(t *testing.T) {
 		orders = compareWithOracle(t, f, orders)
 		_, why := rollout.Step(f, nil)
 		note(seen, orders, why)
-		if err := keepsPaused(f, orders, why); err != nil {
+		if err := checkPausedDecision(f, orders, why); err != nil {
 			t.Fatalf("%v\nfleet  %+v\norders %+v", err, f, orders)
 		}
 	}
@@ -81,8 +81,7 @@ func TestP5P7PausedSets(t *testing.T) {
 	}
 }
 
-// TestPausedSetsElsewhere: the same for fleets that are only scaled, recreated
-// or updated in place.
+// TestPausedSetsElsewhere is TestP5P7PausedSets for Resize, Recreate and InPlace.
 // Invariants: P5
 func TestPausedSetsElsewhere(t *testing.T) {
 	cases := 100_000
@@ -92,16 +91,16 @@ func TestPausedSetsElsewhere(t *testing.T) {
 	n := smallNumbers(rand.New(rand.NewPCG(33, 34)))
 	seen := make(map[rollout.Reason]int)
 	for range cases {
-		f := n.withPaused(n.held(4))
+		f := n.withPaused(n.withTerminating(4))
 		lead, inUse := leader(f)
-		h := newHeldOracle(f, lead)
+		h := newResizeOracle(f, lead)
 		h.resize(inUse)
 		orders, why := rollout.Resize(f, nil)
 		requireAsOracle(t, f, orders, h)
 		require.NoError(t, namesPaused(f, why), "%+v", f)
 		note(seen, orders, why)
 
-		h = newHeldOracle(f, newName(f))
+		h = newResizeOracle(f, newName(f))
 		h.recreate()
 		orders, why = rollout.Recreate(f, nil)
 		requireAsOracle(t, f, orders, h)
@@ -112,7 +111,7 @@ func TestPausedSetsElsewhere(t *testing.T) {
 		if what := inPlaceDisagreement(f, orders, selects); what != "" {
 			t.Fatalf("the oracle: %s\nfleet   %+v\norders  %+v\nselects %+v", what, f, orders, selects)
 		}
-		require.NoError(t, keepsPaused(f, orders, why), "%+v", f)
+		require.NoError(t, checkPausedDecision(f, orders, why), "%+v", f)
 		for _, s := range selects {
 			require.False(t, find(f, s.Name).Paused, "selects of a paused set: %+v", f)
 		}
@@ -121,8 +120,8 @@ func TestPausedSetsElsewhere(t *testing.T) {
 	require.Greater(t, seen[rollout.ReasonPaused], cases/100)
 }
 
-// TestPausedRolloutsConverge: after any pauses, a rollout is complete once nothing is paused any
-// more. While something is paused, machines come and go within the bounds.
+// TestPausedRolloutsConverge: while sets are paused, the bounds are kept. Once nothing is paused any more, the rollout
+// completes.
 // Invariants: P3
 func TestPausedRolloutsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -166,7 +165,7 @@ func TestPausedRolloutsConverge(t *testing.T) {
 	})
 }
 
-// TestPausedSetIsNamed by the sentence, and is no obstacle if it has its final size.
+// TestPausedSetIsNamed: the reason names a paused set, unless the set has its final size.
 func TestPausedSetIsNamed(t *testing.T) {
 	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Surge: 1}, Sets: []rollout.Set{
 		{Name: "web-1", Paused: true, Spec: 3, Actual: 3, Available: 3},
@@ -176,14 +175,14 @@ func TestPausedSetIsNamed(t *testing.T) {
 	require.Empty(t, orders)
 	require.Equal(t, "set web-1 is paused, with 3 machines", why.String())
 	_, why = rollout.Resize(f, nil)
-	require.Equal(t, rollout.ReasonPaused, why.Reason, "4 are ordered, 3 wanted")
+	require.Equal(t, rollout.ReasonPaused, why.Reason, "4 machines are ordered, 3 wanted")
 	_, why = rollout.Recreate(f, nil)
-	require.Equal(t, rollout.ReasonPaused, why.Reason, "its machines are there, and stay")
+	require.Equal(t, rollout.ReasonPaused, why.Reason, "the set's machines stay")
 	f.Replicas = 4
 	_, why = rollout.Resize(f, nil)
-	require.Equal(t, rollout.ReasonHeld, why.Reason, "as many as wanted")
+	require.Equal(t, rollout.ReasonHeld, why.Reason, "as many machines are ordered as wanted")
 	f.Replicas = 3
-	f.Sets[0].Spec = 0 // paused before it has followed
+	f.Sets[0].Spec = 0 // paused before it has removed its machines
 	f.Sets[1].Spec, f.Sets[1].Actual, f.Sets[1].Available = 1, 1, 1
 	_, why = rollout.Step(f, nil)
 	require.Equal(t, rollout.ReasonPaused, why.Reason)

@@ -60,7 +60,7 @@ func TestParseRefuses(t *testing.T) {
 		got, err := rollout.Parse(s)
 		require.ErrorContains(t, err, want, s)
 		require.Zero(t, got)
-		require.Less(t, len(err.Error()), 150, "the error repeats a long input")
+		require.Less(t, len(err.Error()), 150, "the error quotes all of a long input")
 	}
 }
 
@@ -100,11 +100,11 @@ func TestIntOrPercentJSON(t *testing.T) {
 	} {
 		got := settings{Surge: rollout.IntOrPercent{Value: 9}}
 		require.ErrorContains(t, json.Unmarshal([]byte(input), &got), want, input)
-		require.EqualValues(t, 9, got.Surge.Value, "changed by a refused input")
+		require.EqualValues(t, 9, got.Surge.Value, "a refused input has changed the value")
 	}
 }
 
-// UnmarshalJSON may also be called with input that is no JSON.
+// TestUnmarshalJSONRefusesRawText: UnmarshalJSON may be called directly, with input that is no JSON.
 func TestUnmarshalJSONRefusesRawText(t *testing.T) {
 	var v rollout.IntOrPercent
 	for _, input := range []string{"", "20%", `"20%`, "x", `"`} {
@@ -135,8 +135,8 @@ func TestIntOrPercentRoundTrip(t *testing.T) {
 	})
 }
 
-// Every percentage of every small fleet, and of the largest one, is compared with whole-number
-// division by hand: counting up machine by machine until the next one would be too many.
+// TestCeilAndFloorOfEveryPercentage compares every percentage of small fleets, and of the largest one, with a slow
+// computation: it counts up machine by machine until the next one would be too many.
 func TestCeilAndFloorOfEveryPercentage(t *testing.T) {
 	for percent := range int32(151) {
 		v := rollout.IntOrPercent{Value: percent, Percent: true}
@@ -222,8 +222,8 @@ func make20(size int32) []int32 {
 	return sizes
 }
 
-// P9: exact sums, no share above its size, within one of the exact proportion, and in the order of
-// the sizes; and as the oracle has it.
+// TestP9SharesSumExactly: the sum of the shares is exact; no share is above its size, or differs by more than one from
+// the exact proportion; larger sets have no smaller shares; and the oracle computes the same.
 // Invariants: P9
 func TestP9SharesSumExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// holds tries one invariant on fleets of all kinds.
-func holds(t *testing.T, name string) {
+// checkInvariant checks one invariant on fleets of all kinds.
+func checkInvariant(t *testing.T, name string) {
 	t.Helper()
 	invariant := invariants[name]
 	require.NotNil(t, invariant)
@@ -26,26 +26,25 @@ func holds(t *testing.T, name string) {
 }
 
 // Invariants: P1
-func TestP1ScalingLowersNoSetWhileAllFit(t *testing.T) { holds(t, "P1") }
+func TestP1ScalingLowersNoSetWhileAllFit(t *testing.T) { checkInvariant(t, "P1") }
 
 // Invariants: P3
-func TestP3EmptyPlanIsDoneOrNamesWhatItWaitsFor(t *testing.T) { holds(t, "P3") }
+func TestP3EmptyPlanIsDoneOrNamesWhatItWaitsFor(t *testing.T) { checkInvariant(t, "P3") }
 
 // Invariants: P5
-func TestP5DecidingAgainOrdersNothingMore(t *testing.T) { holds(t, "P5") }
+func TestP5DecidingAgainOrdersNothingMore(t *testing.T) { checkInvariant(t, "P5") }
 
 // Invariants: P6
-func TestP6OldMachinesGoOnlyWithinTheBudget(t *testing.T) { holds(t, "P6") }
+func TestP6OldMachinesAreRemovedWithinTheBudget(t *testing.T) { checkInvariant(t, "P6") }
 
 // Invariants: P7
-func TestP7BoundsHoldAfterEachOrder(t *testing.T) { holds(t, "P7") }
+func TestP7BoundsHoldAfterEachOrder(t *testing.T) { checkInvariant(t, "P7") }
 
 // Invariants: P9
-func TestP9OrderedSizesAreInRange(t *testing.T) { holds(t, "P9") }
+func TestP9OrderedSizesAreInRange(t *testing.T) { checkInvariant(t, "P9") }
 
-// The feasibility that the comment on scale-downs proves: for any excess and any number of
-// unavailable machines, exactly the ceiling remains and the floor is kept. Without a new set
-// nothing else is ordered.
+// TestP9ScaleDownIsExactAndAlwaysFeasible checks what the comment of scaleDown proves: for any excess and any number of
+// unavailable machines, exactly the ceiling remains and the floor is kept. (Without a new set nothing else is ordered.)
 // Invariants: P9
 func TestP9ScaleDownIsExactAndAlwaysFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -57,7 +56,7 @@ func TestP9ScaleDownIsExactAndAlwaysFeasible(t *testing.T) {
 		orders, _ := rollout.Step(f, nil)
 		before, after := count(f), count(carriedOut(f, orders))
 		require.GreaterOrEqual(t, after.usable, min(before.usable, before.floor))
-		if before.secure < before.floor { // what may be available stays
+		if before.secure < before.floor { // then no machine that may be available is removed
 			require.Equal(t, before.usable, after.usable)
 			return
 		}
@@ -65,10 +64,9 @@ func TestP9ScaleDownIsExactAndAlwaysFeasible(t *testing.T) {
 	})
 }
 
-// With the new set alone in use, it follows the wanted number, up and down and from zero, and no
-// other set is touched.
+// TestP4OtherReplicasAreNoRollout: if only the new set is in use, its size follows R, and no other set changes.
 // Invariants: P4
-func TestP4OtherReplicasAreNeverARollout(t *testing.T) {
+func TestP4OtherReplicasAreNoRollout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fleets().Draw(t, "fleet")
 		if len(f.Sets) == 0 {
@@ -92,10 +90,10 @@ func TestP4OtherReplicasAreNeverARollout(t *testing.T) {
 	})
 }
 
-// Any input, such as several new sets, sets of one name or without any: no panic, every answer has
-// a sentence, the input is unchanged, and Done agrees with the reason.
+// TestP11AnyInput: for any input, such as several new sets, or sets with the same name or without a name, there is no
+// panic, every reason has a text, the input is unchanged, and Done agrees with the reason.
 // Invariants: P11
-func TestP11AnyInputHasAnAnswer(t *testing.T) {
+func TestP11AnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Int32(), rapid.Int32Range(-2, 5), rapid.SampledFrom(extremes))
 		f := rollout.Fleet{
@@ -115,7 +113,7 @@ func TestP11AnyInputHasAnAnswer(t *testing.T) {
 		require.Equal(t, rollout.Done(f), why.Reason == rollout.ReasonDone)
 		for _, order := range orders {
 			require.NotEmpty(t, order.Why.String())
-			require.NotEqual(t, string(order.Why.Reason), order.Why.String(), "a reason without a sentence")
+			require.NotEqual(t, string(order.Why.Reason), order.Why.String(), "a reason without a text")
 		}
 		require.Equal(t, sets, append([]rollout.Set(nil), f.Sets...), "the input changed")
 
@@ -126,8 +124,8 @@ func TestP11AnyInputHasAnAnswer(t *testing.T) {
 	})
 }
 
-// All invariants are tried on many more fleets than the properties above draw. Every reason is
-// among the answers, so that none holds for lack of cases.
+// TestInvariantsOnManyFleets checks all invariants on many more fleets than the tests above draw. Every reason must
+// occur, so that no invariant holds only for lack of cases.
 func TestInvariantsOnManyFleets(t *testing.T) {
 	cases := 400_000
 	if testing.Short() {
@@ -163,24 +161,23 @@ func TestInvariantsOnManyFleets(t *testing.T) {
 	}
 }
 
-// ledger is what the invariants are about, counted from a fleet without the help of Step's own
-// counts.
-type ledger struct {
+// counts are the numbers of a fleet that the invariants are about, computed independently of Step.
+type counts struct {
 	wanted, ceiling, floor int64
 	ordered                int64 // sum of sizes
 	present                int64 // sum of the larger of ordered and existing
-	usable                 int64 // sum of available machines that the sizes let stay
-	secure                 int64 // of these, what stays even if all that is being removed is available
+	usable                 int64 // sum of the available machines that stay with these sizes
+	secure                 int64 // of the usable ones, those that stay even if the sets are removing available ones
 	newSpec, newUsable     int64
 	hasNew                 bool
 }
 
-func count(f rollout.Fleet) ledger {
+func count(f rollout.Fleet) counts {
 	surge, unavailable := max(int64(f.Bounds.Surge), 0), max(int64(f.Bounds.Unavailable), 0)
 	if surge+unavailable < 1 {
 		unavailable = 1
 	}
-	l := ledger{wanted: max(int64(f.Replicas), 0)}
+	l := counts{wanted: max(int64(f.Replicas), 0)}
 	l.ceiling, l.floor = l.wanted+surge, max(l.wanted-unavailable, 0)
 	for _, set := range f.Sets {
 		spec, actual := max(int64(set.Spec), 0), max(int64(set.Actual), 0)
@@ -200,8 +197,8 @@ func count(f rollout.Fleet) ledger {
 	return l
 }
 
-// removable returns how many available machines a set may be removing for its surplus, by a choice
-// from before they became available.
+// removable returns how many available machines a set may be removing for its surplus, because it has chosen them
+// before they became available.
 func removable(set rollout.Set) (available, most int64) {
 	spec, actual := max(int64(set.Spec), 0), max(int64(set.Actual), 0)
 	if set.Going {
@@ -213,8 +210,8 @@ func removable(set rollout.Set) (available, most int64) {
 	return available, min(available, max(0, actual-actsOn-accounted))
 }
 
-// left returns how many machines stay available once every set has its size as in then, where the
-// i-th set has removed lost[i] machines that were available.
+// left returns how many machines stay available once every set has its size in then, if the i-th set removes lost[i]
+// available machines.
 func left(f, then rollout.Fleet, lost []int64) (n int64) {
 	for i, set := range f.Sets {
 		size := max(int64(then.Sets[i].Spec), 0)
@@ -227,8 +224,8 @@ func left(f, then rollout.Fleet, lost []int64) (n int64) {
 	return n
 }
 
-// removals are ways in which sets may be removing available machines for the surplus they have: for
-// each set none, or as many as can be, or half of these.
+// removals returns ways in which sets may be removing available machines for their surplus: each set none, or as many
+// as possible, or half of these.
 func removals(f rollout.Fleet) (all [][]int64) {
 	all = [][]int64{make([]int64, len(f.Sets))}
 	for i, set := range f.Sets {
@@ -257,8 +254,8 @@ func find(f rollout.Fleet, name string) rollout.Set {
 	return rollout.Set{}
 }
 
-// The checks take a fleet with unique names and at most one new set, and what Step made of it. They
-// return what is broken, or nothing.
+// check checks an invariant for a fleet, with unique names and at most one new set, and the results of Step for it. It
+// returns an error if the invariant is broken.
 type check func(f rollout.Fleet, orders []rollout.Scale, why rollout.Why) error
 
 var invariants = map[string]check{
@@ -300,29 +297,29 @@ func emptyPlanNamesWhatItWaitsFor(f rollout.Fleet, orders []rollout.Scale, why r
 	}
 	truth, known := truths[why.Reason]
 	if !known || !truth(count(f), find(f, why.Set), why) {
-		return fmt.Errorf("it is not so: %+v", why)
+		return fmt.Errorf("the reason is not true: %+v", why)
 	}
 	return nil
 }
 
-// truths are what must be true of a fleet without orders that waits for a reason.
-var truths = map[rollout.Reason]func(l ledger, set rollout.Set, why rollout.Why) bool{
-	rollout.ReasonDone: func(l ledger, _ rollout.Set, why rollout.Why) bool { return why.Count == l.wanted },
-	rollout.ReasonNoNewSet: func(l ledger, _ rollout.Set, why rollout.Why) bool {
+// truths are, by reason, conditions for a fleet without orders to have this reason.
+var truths = map[rollout.Reason]func(l counts, set rollout.Set, why rollout.Why) bool{
+	rollout.ReasonDone: func(l counts, _ rollout.Set, why rollout.Why) bool { return why.Count == l.wanted },
+	rollout.ReasonNoNewSet: func(l counts, _ rollout.Set, why rollout.Why) bool {
 		return !l.hasNew && why.Count == l.ordered
 	},
-	rollout.ReasonRemoval: func(_ ledger, set rollout.Set, why rollout.Why) bool {
+	rollout.ReasonRemoval: func(_ counts, set rollout.Set, why rollout.Why) bool {
 		return why.Count > 0 && why.Count == int64(set.Actual)-max(int64(set.Spec), 0)
 	},
-	rollout.ReasonUnseen: func(_ ledger, set rollout.Set, why rollout.Why) bool {
+	rollout.ReasonUnseen: func(_ counts, set rollout.Set, why rollout.Why) bool {
 		return why.Count > 0 && why.Count <= int64(min(set.Behind, set.Actual))
 	},
-	rollout.ReasonFloor: func(l ledger, set rollout.Set, why rollout.Why) bool {
+	rollout.ReasonFloor: func(l counts, set rollout.Set, why rollout.Why) bool {
 		lacks := set.New && why.Count > 0 && why.Count == l.newSpec-l.newUsable
 		return lacks && l.usable <= l.floor && l.ordered > l.newSpec &&
 			why.Available == l.usable && why.Floor == l.floor && why.Total == l.ordered
 	},
-	rollout.ReasonNewUnavailable: func(l ledger, set rollout.Set, why rollout.Why) bool {
+	rollout.ReasonNewUnavailable: func(l counts, set rollout.Set, why rollout.Why) bool {
 		lacks := set.New && why.Count > 0 && why.Count == l.newSpec-l.newUsable
 		return lacks && l.newSpec == l.wanted && l.ordered == l.newSpec
 	},
@@ -379,14 +376,14 @@ func sizesAddUp(f rollout.Fleet, orders []rollout.Scale, _ rollout.Why) error {
 	return nil
 }
 
-// world is a fleet whose sets obey orders late and in pieces. A set removes machines by the size
-// that it last read, which may be an earlier one. Before it creates machines it reads its size
-// again. It removes unavailable machines first.
+// world is a fleet whose sets act on orders late and in part. A set removes machines by the size that it last read,
+// which may be an earlier one. Before it creates machines it reads its size again. It removes unavailable machines
+// first.
 type world struct {
 	t       *rapid.T
 	fleet   rollout.Fleet
 	read    []int32 // by set: the size it acts on
-	initial ledger  // as of the last change from outside
+	initial counts  // as of the last change from outside
 	buffer  []rollout.Scale
 }
 
@@ -406,7 +403,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// decide takes a step, checks it against all invariants, and carries out the first so many orders.
+// decide takes a step, checks it against all invariants, and carries out the first orders, up to this number.
 func (w *world) decide(orders int) rollout.Why {
 	before := w.fleet
 	var why rollout.Why
@@ -420,21 +417,21 @@ func (w *world) decide(orders int) rollout.Why {
 	return why
 }
 
-// obey lets a set remove or create up to so many machines.
+// obey lets a set remove or create up to most machines.
 func (w *world) obey(i int, most int32) {
 	set := &w.fleet.Sets[i]
 	if k := min(set.Actual-w.read[i], most); k > 0 {
 		set.Actual -= k
 		set.Available = min(set.Available, set.Actual)
 	}
-	w.see(i)
+	w.readSize(i)
 	if k := min(set.Spec-set.Actual, most); k > 0 {
 		set.Actual += k
 	}
 }
 
-// see lets a set read its size, without acting on it yet.
-func (w *world) see(i int) {
+// readSize lets a set read its size, without acting on it yet.
+func (w *world) readSize(i int) {
 	w.read[i] = w.fleet.Sets[i].Spec
 	w.fleet.Sets[i].Behind = 0
 }
@@ -444,8 +441,8 @@ func (w *world) becomeAvailable(i int, most int32) {
 	set.Available = min(set.Available+most, set.Actual)
 }
 
-// quietly takes one random action of the fleet itself, in which nothing is lost.
-func (w *world) quietly() {
+// randomStep lets the fleet take one random step, in which no machine fails.
+func (w *world) randomStep() {
 	action := rapid.IntRange(0, 3).Draw(w.t, "action")
 	if action == 0 || len(w.fleet.Sets) == 0 {
 		w.decide(rapid.IntRange(0, 4).Draw(w.t, "orders"))
@@ -457,7 +454,7 @@ func (w *world) quietly() {
 	case 1:
 		w.obey(i, n)
 	case 2:
-		w.see(i)
+		w.readSize(i)
 	default:
 		w.becomeAvailable(i, n)
 	}
@@ -493,9 +490,9 @@ func (w *world) wantTemplate(i int) {
 	}
 }
 
-// P3: once disturbances stop and every set gets its turn, a rollout is done within as many rounds
-// as there are machines to order, create, remove and wait for. In each round before, there is an
-// order, or what the reason names happens next.
+// Once nothing changes from outside and every set gets its turn, a rollout is done within as many rounds as there
+// are machines to order, create, remove and wait for (P3). In each earlier round there is an order, or what the
+// reason waits for happens next.
 // Invariants: P3
 func TestP3RolloutsConvergeOnceDisturbancesStop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -504,7 +501,7 @@ func TestP3RolloutsConvergeOnceDisturbancesStop(t *testing.T) {
 			if rapid.Bool().Draw(t, "disturb") {
 				w.disturb()
 			} else {
-				w.quietly()
+				w.randomStep()
 			}
 		}
 		if !count(w.fleet).hasNew {
@@ -540,7 +537,7 @@ func TestP7BoundsHoldInEveryInterleaving(t *testing.T) {
 		least := min(w.initial.usable, w.initial.floor)
 		most := max(w.initial.present, w.initial.ceiling)
 		for range rapid.IntRange(10, 60).Draw(t, "actions") {
-			w.quietly()
+			w.randomStep()
 			actual, available := int64(0), int64(0)
 			for _, set := range w.fleet.Sets {
 				actual += int64(set.Actual)
@@ -556,8 +553,8 @@ func TestP7BoundsHoldInEveryInterleaving(t *testing.T) {
 	})
 }
 
-// P2: the wanted number and the template change at any moment of a rollout. Each decision in
-// between obeys every invariant (decide checks them), for the fleet as it is at that moment.
+// TestP2ScalingAndRollingTogetherObeyAllBounds: R and the template change at any moment of a rollout. Each decision
+// keeps all invariants (decide checks them) for the fleet as it is at that moment.
 // Invariants: P2
 func TestP2ScalingAndRollingTogetherObeyAllBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -566,7 +563,7 @@ func TestP2ScalingAndRollingTogetherObeyAllBounds(t *testing.T) {
 			if rapid.IntRange(0, 5).Draw(t, "disturb") == 0 {
 				w.disturb()
 			}
-			w.quietly()
+			w.randomStep()
 		}
 	})
 }

@@ -18,7 +18,7 @@ func setting(t *testing.T, s string) rollout.IntOrPercent {
 	return v
 }
 
-// Settings whose resolution is well known from Kubernetes' deployments.
+// TestFenceposts has settings and results that are well known from Kubernetes' deployments.
 func TestFenceposts(t *testing.T) {
 	for _, c := range []struct {
 		surge, unavailable string
@@ -45,9 +45,10 @@ func TestFenceposts(t *testing.T) {
 	}
 }
 
-// P9: never both zero, never negative, and no more loss than the setting says.
+// TestP9FencepostsNeverBothZero: surge and unavailable are never both zero, and never negative; unavailable is no more
+// than the setting says.
 // Invariants: P9
-func TestP9FencepostsLetEveryRolloutMove(t *testing.T) {
+func TestP9FencepostsNeverBothZero(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) rollout.IntOrPercent {
 			return rollout.IntOrPercent{Value: rapid.Int32().Draw(t, name), Percent: rapid.Bool().Draw(t, name+" percent")}
@@ -62,8 +63,7 @@ func TestP9FencepostsLetEveryRolloutMove(t *testing.T) {
 	})
 }
 
-// fleetOf is a fleet of one old and one new set, both of which have the machines they are ordered
-// to have.
+// fleetOf returns a fleet of one old and one new set. Each has as many machines as ordered.
 func fleetOf(replicas, surge, unavailable int32, old, current rollout.Set) rollout.Fleet {
 	old.Name, old.Actual = "old", old.Spec
 	current.Name, current.Actual, current.New = "new", current.Spec, true
@@ -72,9 +72,9 @@ func fleetOf(replicas, surge, unavailable int32, old, current rollout.Set) rollo
 	}
 }
 
-// These decisions are well known from Kubernetes' deployments, whose new set and old sets obey the
-// same rules (there in two decisions, so the other set does not matter in each case).
-func TestStepDecidesAsDeploymentsDo(t *testing.T) {
+// TestStepDecidesLikeKubernetes has decisions that are well known from Kubernetes' deployments, whose rules are the
+// same. (There the new set and the old sets are resized in two decisions, so each case is about one of them.)
+func TestStepDecidesLikeKubernetes(t *testing.T) {
 	type set = rollout.Set
 	for _, c := range []struct {
 		name      string
@@ -105,8 +105,9 @@ func TestStepDecidesAsDeploymentsDo(t *testing.T) {
 	}
 }
 
-// These are the two readings of the rules that pure counting does not settle.
-func TestStepWaitsForTheNewSetsOwnRemovals(t *testing.T) {
+// TestStepWaitsForSurplusOfNewSet: a new set with a surplus does not grow while old sets have machines. The numbers of
+// machines alone would allow it.
+func TestStepWaitsForSurplusOfNewSet(t *testing.T) {
 	f := fleetOf(10, 2, 0, rollout.Set{Spec: 4, Available: 4}, rollout.Set{Spec: 3})
 	f.Sets[1].Actual, f.Sets[1].Available = 6, 6 // three of them are about to be removed
 	orders, why := rollout.Step(f, nil)
@@ -119,7 +120,7 @@ func TestStepWaitsForTheNewSetsOwnRemovals(t *testing.T) {
 	require.EqualValues(t, 8, orders[0].To)
 }
 
-func TestStepTakesRemovalsBackWhenNoOldMachineIsAtStake(t *testing.T) {
+func TestStepRaisesNewSetWithoutOldMachines(t *testing.T) {
 	f := fleetOf(100, 1, 0, rollout.Set{}, rollout.Set{Spec: 10})
 	f.Sets[1].Actual, f.Sets[1].Available = 100, 100
 	orders, _ := rollout.Step(f, nil)
@@ -127,16 +128,16 @@ func TestStepTakesRemovalsBackWhenNoOldMachineIsAtStake(t *testing.T) {
 	require.EqualValues(t, 100, orders[0].To)
 }
 
-func TestStepGivesRoomOfMachinesNeverCreatedToTheNewSet(t *testing.T) {
+func TestStepGivesRoomOfMissingMachinesToNewSet(t *testing.T) {
 	f := fleetOf(10, 0, 5, rollout.Set{Spec: 5}, rollout.Set{Spec: 5, Available: 5})
 	f.Sets[0].Actual, f.Sets[0].Available = 3, 3
 	orders, _ := rollout.Step(f, nil)
 	after := carriedOut(f, orders)
 	require.Equal(t, []int32{0, 7}, []int32{after.Sets[0].Spec, after.Sets[1].Spec})
-	require.Equal(t, "old", orders[0].Name, "room must be made before it is used")
+	require.Equal(t, "old", orders[0].Name, "the old set must make room before the new one grows")
 }
 
-// Of several new sets the last counts.
+// TestStepWithSeveralNewSets: of several new sets the last one counts.
 func TestStepWithSeveralNewSets(t *testing.T) {
 	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Surge: 3}, Sets: []rollout.Set{
 		{Name: "a", New: true, Spec: 3, Actual: 3, Available: 3}, {Name: "b", New: true},
@@ -170,7 +171,7 @@ func TestDone(t *testing.T) {
 	require.True(t, rollout.Done(rollout.Fleet{Replicas: -3, Sets: []rollout.Set{{New: true}}}))
 }
 
-// Deciding with a buffer of the right size allocates nothing. Without one, it allocates once.
+// TestStepAllocations: with a large enough buffer Step allocates nothing, without one it allocates once.
 func TestStepAllocations(t *testing.T) {
 	for _, f := range []rollout.Fleet{tenSets(200, 40, 30), tenSets(110, 40, 30), tenSets(220, 60, 0)} {
 		buffer := make([]rollout.Scale, 0, len(f.Sets))
@@ -179,8 +180,7 @@ func TestStepAllocations(t *testing.T) {
 	}
 }
 
-// disagreement compares the sizes that Step orders with the oracle's, by name; it is empty if they
-// agree.
+// disagreement says for which set the sizes of Step and of the oracle differ. Empty: they agree.
 func disagreement(f rollout.Fleet, orders []rollout.Scale) string {
 	o := newOracle(f)
 	before := make(map[string]int64, len(f.Sets))
@@ -218,7 +218,7 @@ func compareWithOracle(t *testing.T, f rollout.Fleet, buffer []rollout.Scale) []
 	return orders
 }
 
-// One old and one new set, every combination of small numbers.
+// TestStepAgreesWithOracleExhaustively: one old and one new set, with all combinations of small numbers.
 func TestStepAgreesWithOracleExhaustively(t *testing.T) {
 	var states []rollout.Set
 	for spec := range int32(5) {
@@ -267,7 +267,7 @@ func TestStepAgreesWithOracleOnAnyInt32(t *testing.T) {
 	}
 }
 
-// More sets than fit into the storage on the stack.
+// TestStepAgreesWithOracleOnManySets: there are more sets than fit into the storage on the stack.
 func TestStepAgreesWithOracleOnManySets(t *testing.T) {
 	n := smallNumbers(rand.New(rand.NewPCG(5, 6)))
 	var orders []rollout.Scale
@@ -276,8 +276,9 @@ func TestStepAgreesWithOracleOnManySets(t *testing.T) {
 	}
 }
 
-// TestP8StrictQuota: no order of any strategy raises the total, including terminating machines,
-// above R + S. A step that is not done says what it waits for.
+// TestP8StrictQuota: under a strict quota, no order of any strategy raises the number of machines, including
+// terminating ones, above R + S. If there is no order and the rollout is not done, the reason says what it waits
+// for.
 // Invariants: P8
 func TestP8StrictQuota(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -297,12 +298,12 @@ func TestP8StrictQuota(t *testing.T) {
 		require.NoError(t, rollout.Check(strategy.checks, orders), "P8: %v", f)
 		require.NotEmpty(t, why.String())
 		if why.Reason == rollout.ReasonDone {
-			require.True(t, rollout.Done(f), "done, it says")
+			require.True(t, rollout.Done(f), "the reason is Done, but the rollout is not done")
 		}
 	})
 }
 
-// TestP8StrictQuotaSaysWhatItWaitsFor if a terminating machine has the room of the next one.
+// TestP8StrictQuotaSaysWhatItWaitsFor: the reason says so if no machine can be created because terminating ones count.
 func TestP8StrictQuotaSaysWhatItWaitsFor(t *testing.T) {
 	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Surge: 1}, Strict: true, Sets: []rollout.Set{
 		{Name: "old", Spec: 2, Actual: 2, Available: 2, Terminating: 1},
@@ -313,7 +314,7 @@ func TestP8StrictQuotaSaysWhatItWaitsFor(t *testing.T) {
 	require.Equal(t, "1 machine of set new; waiting for 1 terminating machine to be gone, which count: ceiling is 4", why.String())
 	orders, why = rollout.Resize(f, nil)
 	require.Empty(t, orders)
-	require.Equal(t, rollout.ReasonHeld, why.Reason, "three are ordered")
+	require.Equal(t, rollout.ReasonHeld, why.Reason, "three are ordered already")
 	f.Sets[0].Terminating = 0
 	orders, _ = rollout.Step(f, nil)
 	require.Len(t, orders, 1)

@@ -13,19 +13,18 @@ import (
 	"github.com/millwright-go/millwright/internal/testkit"
 )
 
-// story is one rollout told step by step. Between steps, machines that exist become available
-// (except the broken ones), and then each set follows its order (except the slow and the starved
-// ones).
-type story struct {
+// scenario is a rollout whose steps are written down. Between steps, machines that exist become available (except the
+// broken ones), and then each set gets its ordered size (except the slow and the starved ones).
+type scenario struct {
 	file, title        string
 	replicas           int32
 	surge, unavailable string
 	sets               []rollout.Set
-	broken             map[string]int32 // this many machines of the set never become available
+	broken             map[string]int32 // by set: how many machines never become available
 	slow               map[string]bool  // the set removes nothing
 	starved            map[string]bool  // the set creates nothing
 	events             map[int]event    // by step
-	lingering          bool             // a machine that is removed is terminating for a step
+	lingering          bool             // a removed machine is terminating for one step
 
 	// decides is Step, Resize or Recreate. Nil means Step.
 	decides func(rollout.Fleet, []rollout.Scale) ([]rollout.Scale, rollout.Why)
@@ -34,14 +33,13 @@ type story struct {
 // event is what happens before a step.
 type event struct {
 	says string
-	does func(*story)
+	does func(*scenario)
 }
 
-// longest is the most steps that a story may have. A story that has not converged after that many
-// is a defect.
+// longest is the maximum number of steps. A scenario that has not converged after that is a failure.
 const longest = 40
 
-func (s *story) fleet(t *testing.T) rollout.Fleet {
+func (s *scenario) fleet(t *testing.T) rollout.Fleet {
 	return rollout.Fleet{
 		Replicas: s.replicas,
 		Bounds:   rollout.Fenceposts(setting(t, s.surge), setting(t, s.unavailable), s.replicas),
@@ -49,7 +47,7 @@ func (s *story) fleet(t *testing.T) rollout.Fleet {
 	}
 }
 
-func (s *story) set(name string) *rollout.Set {
+func (s *scenario) set(name string) *rollout.Set {
 	for i := range s.sets {
 		if s.sets[i].Name == name {
 			return &s.sets[i]
@@ -59,7 +57,7 @@ func (s *story) set(name string) *rollout.Set {
 }
 
 // want makes a set the new one. The set may be one that did not exist.
-func (s *story) want(name string) {
+func (s *scenario) want(name string) {
 	if s.set(name).Name == "" {
 		s.sets = append(s.sets, rollout.Set{Name: name})
 	}
@@ -68,8 +66,8 @@ func (s *story) want(name string) {
 	}
 }
 
-// tick lets the machines and the sets act, and reports whether anything changed.
-func (s *story) tick() bool {
+// tick lets the machines and then the sets act. It reports whether anything changed.
+func (s *scenario) tick() bool {
 	changed := false
 	for i := range s.sets {
 		set := &s.sets[i]
@@ -94,7 +92,8 @@ func (s *story) tick() bool {
 	return changed
 }
 
-func (s *story) tell(t *testing.T) string {
+// transcript plays the scenario and returns what happens.
+func (s *scenario) transcript(t *testing.T) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", s.title)
 	fmt.Fprintf(&b, "surge %s, unavailable %s\n", s.surge, s.unavailable)
@@ -113,7 +112,7 @@ func (s *story) tell(t *testing.T) string {
 			s.decides = rollout.Step
 		}
 		orders, why := s.decides(f, nil)
-		tellStep(&b, step, f, orders, why)
+		writeStep(&b, step, f, orders, why)
 		for _, order := range orders {
 			s.set(order.Name).Spec = order.To
 		}
@@ -128,7 +127,7 @@ func (s *story) tell(t *testing.T) string {
 	return ""
 }
 
-func tellStep(b *strings.Builder, step int, f rollout.Fleet, orders []rollout.Scale, why rollout.Why) {
+func writeStep(b *strings.Builder, step int, f rollout.Fleet, orders []rollout.Scale, why rollout.Why) {
 	fmt.Fprintf(b, "\nstep %d: %s\n", step, f)
 	for _, order := range orders {
 		fmt.Fprintf(b, "  %s from %d to %d: %s\n", order.Name, order.From, order.To, order.Why)
@@ -138,24 +137,24 @@ func tellStep(b *strings.Builder, step int, f rollout.Fleet, orders []rollout.Sc
 	}
 }
 
-func TestStories(t *testing.T) {
-	require.GreaterOrEqual(t, len(stories()), 12)
+func TestScenarios(t *testing.T) {
+	require.GreaterOrEqual(t, len(scenarios()), 12)
 	told := make(map[string]bool)
-	for _, s := range stories() {
+	for _, s := range scenarios() {
 		t.Run(s.file, func(t *testing.T) {
 			require.False(t, told[s.file], "two stories for one file")
 			told[s.file] = true
-			testkit.Golden(t, filepath.Join("testdata", s.file+".txt"), s.tell(t))
+			testkit.Golden(t, filepath.Join("testdata", s.file+".txt"), s.transcript(t))
 		})
 	}
 }
 
-// full is a set whose machines are all there and available.
+// full returns a set whose machines all exist and are available.
 func full(name string, size int32) rollout.Set {
 	return rollout.Set{Name: name, Spec: size, Actual: size, Available: size}
 }
 
-// partly is a set with so many available machines.
+// partly returns a set in which only some machines are available.
 func partly(name string, size, available int32) rollout.Set {
 	return rollout.Set{Name: name, Spec: size, Actual: size, Available: available}
 }
@@ -165,17 +164,17 @@ func wanted(set rollout.Set) rollout.Set {
 	return set
 }
 
-func scaleTo(replicas int32) func(*story) {
-	return func(s *story) { s.replicas = replicas }
+func scaleTo(replicas int32) func(*scenario) {
+	return func(s *scenario) { s.replicas = replicas }
 }
 
-func stories() []*story {
+func scenarios() []*scenario {
 	return slices.Concat(rollingStories(), scalingStories(), troubledStories(), pausedStories(), recreatingStories())
 }
 
 // rollingStories only change the template.
-func rollingStories() []*story {
-	return []*story{{
+func rollingStories() []*scenario {
+	return []*scenario{{
 		file: "surge-of-one", title: "Three machines, one at a time, none missing in between.",
 		replicas: 3, surge: "1", unavailable: "0",
 		sets: []rollout.Set{full("web-1", 3), wanted(full("web-2", 0))},
@@ -200,21 +199,21 @@ func rollingStories() []*story {
 		replicas: 6, surge: "2", unavailable: "1",
 		sets: []rollout.Set{full("web-1", 6), wanted(full("web-2", 0))},
 		events: map[int]event{3: {
-			"the template changes again", func(s *story) { s.want("web-3") },
+			"the template changes again", func(s *scenario) { s.want("web-3") },
 		}},
 	}, {
 		file: "rollback", title: "Back to the old template halfway: the old set is the new one, and grows from what it has left.",
 		replicas: 6, surge: "2", unavailable: "1",
 		sets: []rollout.Set{full("web-1", 6), wanted(full("web-2", 0))},
 		events: map[int]event{3: {
-			"the template is rolled back", func(s *story) { s.want("web-1") },
+			"the template is rolled back", func(s *scenario) { s.want("web-1") },
 		}},
 	}}
 }
 
 // scalingStories change the wanted number as well.
-func scalingStories() []*story {
-	return []*story{{
+func scalingStories() []*scenario {
+	return []*scenario{{
 		file: "scale-alone", title: "One set alone follows the wanted number: up, down to zero, and up from zero.",
 		replicas: 3, surge: "1", unavailable: "0",
 		sets: []rollout.Set{full("web-1", 0), wanted(full("web-2", 3))},
@@ -265,14 +264,14 @@ func scalingStories() []*story {
 }
 
 // troubledStories have machines that fail, stay, or never come.
-func troubledStories() []*story {
-	return []*story{{
+func troubledStories() []*scenario {
+	return []*scenario{{
 		file: "new-machines-fail", title: "The new template does not work: the rollout stops at the floor, until it is rolled back.",
 		replicas: 5, surge: "1", unavailable: "1",
 		sets:   []rollout.Set{full("web-1", 5), wanted(full("web-2", 0))},
 		broken: map[string]int32{"web-2": 9},
 		events: map[int]event{6: {
-			"the template is rolled back", func(s *story) { s.want("web-1") },
+			"the template is rolled back", func(s *scenario) { s.want("web-1") },
 		}},
 	}, {
 		file: "new-machines-fail-for-good", title: "The new template does not work, and nobody does anything about it.",
@@ -295,7 +294,7 @@ func troubledStories() []*story {
 		sets: []rollout.Set{full("web-1", 4), wanted(full("web-2", 0))},
 		slow: map[string]bool{"web-1": true},
 		events: map[int]event{4: {
-			"web-1 removes machines again", func(s *story) { s.slow = nil },
+			"web-1 removes machines again", func(s *scenario) { s.slow = nil },
 		}},
 	}, {
 		file: "never-created", title: "Old machines that were ordered and never came give their room to new ones at once.",
@@ -309,7 +308,7 @@ func troubledStories() []*story {
 		replicas: 4, surge: "1", unavailable: "0",
 		sets: []rollout.Set{full("web-1", 4), full("web-2", 3)},
 		events: map[int]event{3: {
-			"a set with the wanted template is made", func(s *story) { s.want("web-3") },
+			"a set with the wanted template is made", func(s *scenario) { s.want("web-3") },
 		}},
 	}}
 }

@@ -9,33 +9,33 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// hands is a fleet of single machines. A set reads its size and its machines, chooses all machines
-// to delete at once, unavailable ones first, and deletes them one after the other. It ignores what
-// happens to them and to its size meanwhile.
-type hands struct {
+// singleMachines is a fleet that is simulated machine by machine. A set reads its size and its machines, chooses all
+// machines to delete at once, unavailable ones first, and deletes them one after the other. Meanwhile it ignores
+// changes of these machines and of its size.
+type singleMachines struct {
 	t     *rapid.T
 	fleet rollout.Fleet
-	sets  []handSet
+	sets  []machineSet
 }
 
-type handSet struct {
-	machines map[int]bool // by number: whether it is available
+type machineSet struct {
+	machines map[int]bool // by number of the machine: whether it is available
 	next     int
 	victims  []int
 }
 
-// newHands begins anywhere: with choices that were made before, of any of a set's machines.
-func newHands(t *rapid.T) *hands {
+// newSingleMachines draws a fleet in any state: sets may have chosen any of their machines before.
+func newSingleMachines(t *rapid.T) *singleMachines {
 	n := numbers{
 		bound: func() int32 { return rapid.Int32Range(0, 6).Draw(t, "bound") },
 		count: func() int32 { return rapid.Int32Range(0, 8).Draw(t, "count") },
 		below: func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "below") },
 	}
-	h := &hands{t: t, fleet: n.fleet(3)}
+	h := &singleMachines{t: t, fleet: n.fleet(3)}
 	for i := range h.fleet.Sets {
 		set := &h.fleet.Sets[i]
 		set.Accounted, set.Behind = 0, 0
-		s := handSet{machines: map[int]bool{}}
+		s := machineSet{machines: map[int]bool{}}
 		for ; s.next < int(set.Actual); s.next++ {
 			s.machines[s.next] = s.next < int(set.Available)
 		}
@@ -44,16 +44,16 @@ func newHands(t *rapid.T) *hands {
 			s.victims = numbered[:rapid.IntRange(0, surplus).Draw(t, "chosen before")]
 		}
 		h.sets = append(h.sets, s)
-		h.see(i)
+		h.readSize(i)
 	}
 	return h
 }
 
 // numbers returns the numbers of the machines, unavailable ones first.
-func (s *handSet) numbers() (out []int) {
+func (s *machineSet) numbers() (out []int) {
 	for _, available := range []bool{false, true} {
 		for i := range s.next {
-			if is, there := s.machines[i]; there && is == available {
+			if is, mostMachines := s.machines[i]; mostMachines && is == available {
 				out = append(out, i)
 			}
 		}
@@ -61,8 +61,8 @@ func (s *handSet) numbers() (out []int) {
 	return out
 }
 
-// see updates the numbers of a set.
-func (h *hands) see(i int) {
+// readSize updates the numbers of a set in the fleet.
+func (h *singleMachines) readSize(i int) {
 	set := &h.fleet.Sets[i]
 	set.Actual, set.Available = int32(len(h.sets[i].machines)), 0
 	for _, available := range h.sets[i].machines {
@@ -72,9 +72,9 @@ func (h *hands) see(i int) {
 	}
 }
 
-// obey lets a set delete its next chosen machine or, if it has none left, read its size and choose
-// or create.
-func (h *hands) obey(i int) {
+// obey lets a set delete its next chosen machine. If none is left, the set reads its size, and chooses or creates
+// machines.
+func (h *singleMachines) obey(i int) {
 	s, set := &h.sets[i], &h.fleet.Sets[i]
 	switch surplus := len(s.machines) - int(max(set.Spec, 0)); {
 	case len(s.victims) > 0:
@@ -90,11 +90,11 @@ func (h *hands) obey(i int) {
 	default:
 		set.Behind = 0
 	}
-	h.see(i)
+	h.readSize(i)
 }
 
 // join makes a machine of a set available.
-func (h *hands) join(i int) {
+func (h *singleMachines) join(i int) {
 	s := &h.sets[i]
 	for _, n := range s.numbers() {
 		if !s.machines[n] {
@@ -102,12 +102,12 @@ func (h *hands) join(i int) {
 			break
 		}
 	}
-	h.see(i)
+	h.readSize(i)
 }
 
 // stays returns how many machines stay available once the sets have deleted the machines that they
 // have chosen, and then follow their sizes.
-func (h *hands) stays(f rollout.Fleet) (n int64) {
+func (h *singleMachines) stays(f rollout.Fleet) (n int64) {
 	for i := range h.sets {
 		left := int64(f.Sets[i].Available)
 		for _, victim := range h.sets[i].victims {
@@ -120,9 +120,9 @@ func (h *hands) stays(f rollout.Fleet) (n int64) {
 	return n
 }
 
-// decide carries out some of the orders. None takes what stays below the floor or, if it is below,
-// further down.
-func (h *hands) decide() {
+// decide takes a step and carries out some of the orders. None may take the machines that stay available below the
+// floor or, if they are below already, further down.
+func (h *singleMachines) decide() {
 	orders, _ := rollout.Step(h.fleet, nil)
 	orders = orders[:rapid.IntRange(0, len(orders)).Draw(h.t, "orders")]
 	then := carriedOut(h.fleet, orders)
@@ -135,7 +135,7 @@ func (h *hands) decide() {
 
 // disturb changes something from outside: another size, another template, a machine that stops
 // working.
-func (h *hands) disturb() {
+func (h *singleMachines) disturb() {
 	i := rapid.IntRange(0, len(h.sets)-1).Draw(h.t, "set")
 	switch rapid.IntRange(0, 3).Draw(h.t, "event") {
 	case 0:
@@ -148,17 +148,17 @@ func (h *hands) disturb() {
 		if numbers := h.sets[i].numbers(); len(numbers) > 0 {
 			h.sets[i].machines[rapid.SampledFrom(numbers).Draw(h.t, "fails")] = false
 		}
-		h.see(i)
+		h.readSize(i)
 	}
 }
 
-// TestP7VictimsChosenBeforeMachinesJoin: for any choices of the sets, and any machines that join or fail
-// before the deletion, no order takes what stays available below the floor. Decisions and deletions
-// come in any order, as if pushes and answers take their time.
+// TestP7MachinesChosenForDeletionEarly: whichever machines the sets have chosen, and whichever join or fail before they
+// are deleted, no order takes the machines that stay available below the floor. Decisions and deletions happen in any
+// order.
 // Invariants: P7
-func TestP7VictimsChosenBeforeMachinesJoin(t *testing.T) {
+func TestP7MachinesChosenForDeletionEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := newHands(t)
+		h := newSingleMachines(t)
 		if len(h.sets) == 0 {
 			return
 		}
@@ -178,16 +178,16 @@ func TestP7VictimsChosenBeforeMachinesJoin(t *testing.T) {
 	})
 }
 
-// TestP3RolloutsConvergeThoughSetsChooseEarly, in a number of rounds bounded by the machines there
-// are.
+// TestP3RolloutsConvergeIfSetsChooseEarly: a rollout is done within a number of rounds that is limited by the number of
+// machines.
 // Invariants: P3
-func TestP3RolloutsConvergeThoughSetsChooseEarly(t *testing.T) {
+func TestP3RolloutsConvergeIfSetsChooseEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := newHands(t)
+		h := newSingleMachines(t)
 		l := count(h.fleet)
 		if !l.hasNew {
 			h.fleet.Sets = append(h.fleet.Sets, rollout.Set{Name: "wanted", New: true})
-			h.sets = append(h.sets, handSet{machines: map[int]bool{}})
+			h.sets = append(h.sets, machineSet{machines: map[int]bool{}})
 		}
 		bound := 6*(l.present+l.wanted) + 10
 		for round := int64(0); !rollout.Done(h.fleet); round++ {
@@ -201,10 +201,10 @@ func TestP3RolloutsConvergeThoughSetsChooseEarly(t *testing.T) {
 	})
 }
 
-// An available machine may be among those that a set with surplus has chosen for deletion. No old
-// machine is removed for it, none is selected for it, and the sentence names the set.
+// TestSurplusCountsForNoOtherMachine: an available machine of a set with a surplus may be among those that the set has
+// chosen for deletion. So no old machine is removed, and none is selected, because of it. The reason names the set.
 // Invariants: P7
-func TestMachinesAboutToGoPayForNone(t *testing.T) {
+func TestSurplusCountsForNoOtherMachine(t *testing.T) {
 	sets := []rollout.Set{
 		{Name: "old", Spec: 1, Actual: 1, Available: 1, Selectable: 1},
 		{Name: "new", New: true, Spec: 1, Actual: 5, Available: 1},
@@ -215,7 +215,7 @@ func TestMachinesAboutToGoPayForNone(t *testing.T) {
 	require.Empty(t, orders)
 	require.Equal(t, waits, why)
 	orders, why = rollout.Resize(f, nil)
-	require.Empty(t, orders, "also while nothing is rolled")
+	require.Empty(t, orders, "Resize orders nothing either")
 	require.Equal(t, waits, why)
 	f.Replicas = 2
 	f.Bounds = rollout.Bounds{Unavailable: 1}
@@ -228,15 +228,15 @@ func TestMachinesAboutToGoPayForNone(t *testing.T) {
 	f.Bounds = rollout.Bounds{Surge: 1}
 	f.Sets[1].Actual = 1
 	orders, _ = rollout.Step(f, nil)
-	require.Len(t, orders, 1, "the surplus is gone")
+	require.Len(t, orders, 1, "without the surplus an old machine is removed")
 	f.Sets[1].Actual, f.Sets[1].Accounted = 5, 4
 	orders, _ = rollout.Step(f, nil)
-	require.Len(t, orders, 1, "the surplus costs none")
+	require.Len(t, orders, 1, "a surplus that costs no available machine does not matter")
 }
 
-// If a machine has failed, an old set keeps one that it was to remove. Until the set knows, that
-// machine pays for no other.
-func TestOldSetKeepsWhatItWasToRemove(t *testing.T) {
+// TestOldSetKeepsMachines: if a machine has failed, an old set keeps one that it was ordered to remove. Until the
+// set has observed that, no other machine is removed because of the kept one.
+func TestOldSetKeepsMachines(t *testing.T) {
 	f := rollout.Fleet{Replicas: 10, Bounds: rollout.Bounds{Surge: 2, Unavailable: 1}, Sets: []rollout.Set{
 		{Name: "old-1", Spec: 3, Actual: 3, Available: 2},
 		{Name: "old-2", Spec: 5, Actual: 7, Available: 7},
@@ -256,8 +256,9 @@ func TestOldSetKeepsWhatItWasToRemove(t *testing.T) {
 	require.EqualValues(t, 1, find(carriedOut(f, orders), "old-2").Behind, "it may be removing two by its size of 5")
 }
 
-// A set that was raised and may not know it may still be removing machines: they pay for none.
-func TestRaisedSetsAreNotTrustedBeforeTheyKnow(t *testing.T) {
+// TestRaisedSetsCountAsSmallerUntilObserved: a set that was raised and has not observed that may still be removing
+// machines, so no other machine is removed because of them.
+func TestRaisedSetsCountAsSmallerUntilObserved(t *testing.T) {
 	f := rollout.Fleet{Replicas: 10, Bounds: rollout.Bounds{Surge: 1, Unavailable: 1}, Sets: []rollout.Set{
 		{Name: "old", Spec: 6, Actual: 6, Available: 6, Behind: 2},
 		{Name: "new", New: true, Spec: 5, Actual: 5, Available: 4},
@@ -272,7 +273,7 @@ func TestRaisedSetsAreNotTrustedBeforeTheyKnow(t *testing.T) {
 	require.EqualValues(t, 5, orders[0].To)
 }
 
-// markedFleets are fleets in which a scaler has chosen machines for deletion.
+// markedFleets draws fleets in which a scaler has chosen machines for deletion.
 func markedFleets() *rapid.Generator[rollout.Fleet] {
 	return rapid.Custom(func(t *rapid.T) rollout.Fleet {
 		f := fleets().Draw(t, "fleet")
@@ -283,10 +284,10 @@ func markedFleets() *rapid.Generator[rollout.Fleet] {
 	})
 }
 
-// TestP20StepTakesWhatWasChosen: the rules in words, with a scaler's choice first, give the same
-// sizes, and the bounds still hold.
+// TestP20StepRemovesChosenMachines: Step orders the same sizes as the oracle, which removes chosen machines first, and
+// keeps the bounds.
 // Invariants: P20
-func TestP20StepTakesWhatWasChosen(t *testing.T) {
+func TestP20StepRemovesChosenMachines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := markedFleets().Draw(t, "marked fleet")
 		orders, _ := rollout.Step(f, nil)
@@ -295,9 +296,8 @@ func TestP20StepTakesWhatWasChosen(t *testing.T) {
 	})
 }
 
-// TestP20ChosenMachinesGoFromTheSetThatHasThem: if all machines are available and availability
-// permits it, each set loses as many as were chosen of it, though the ceiling would not require
-// one.
+// TestP20ChosenMachinesGoFromTheSetThatHasThem: if all machines are available and the floor permits it, each set is
+// lowered by the number of its chosen machines, even if R + S machines or fewer are ordered.
 func TestP20ChosenMachinesGoFromTheSetThatHasThem(t *testing.T) {
 	for _, chosen := range []int{0, 1} {
 		f := rollout.Fleet{Replicas: 9, Bounds: rollout.Bounds{Surge: 1, Unavailable: 1}, Sets: []rollout.Set{
@@ -315,14 +315,14 @@ func TestP20ChosenMachinesGoFromTheSetThatHasThem(t *testing.T) {
 		}
 		require.Less(t, size[f.Sets[chosen].Name], f.Sets[chosen].Spec)
 		if chosen == 1 {
-			require.EqualValues(t, 3, size["new"], "raised again, the machine would stay")
+			require.EqualValues(t, 3, size["new"], "with a larger size, the chosen machine would stay")
 		}
 	}
 }
 
-// TestP20ResizeTakesWhatWasChosen: while nothing is rolled, the set that would grow loses what was
-// chosen, and is not raised for it.
-func TestP20ResizeTakesWhatWasChosen(t *testing.T) {
+// TestP20ResizeRemovesChosenMachines: in Resize the set that would grow is lowered by its chosen machines, and not
+// raised again.
+func TestP20ResizeRemovesChosenMachines(t *testing.T) {
 	f := rollout.Fleet{Replicas: 8, Bounds: rollout.Bounds{Surge: 2, Unavailable: 1}, Sets: []rollout.Set{
 		{Name: "old", Spec: 5, Actual: 5, Available: 5}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4, Marked: 1},
 	}}
@@ -332,12 +332,12 @@ func TestP20ResizeTakesWhatWasChosen(t *testing.T) {
 	require.EqualValues(t, 3, orders[0].To)
 	f.Replicas = 9
 	orders, _ = rollout.Resize(f, nil)
-	require.Empty(t, orders, "none is left above R")
+	require.Empty(t, orders, "R machines are ordered, so choices do not count")
 }
 
-// TestP20ChosenOfASetAboveReplicas: a set that is lowered to R anyway is not lowered further for
-// those that were chosen.
-func TestP20ChosenOfASetAboveReplicas(t *testing.T) {
+// TestP20ChosenMachinesOfASetAboveReplicas: a set that is lowered to R anyway is not lowered further because of its
+// chosen machines.
+func TestP20ChosenMachinesOfASetAboveReplicas(t *testing.T) {
 	f := rollout.Fleet{Replicas: 8, Bounds: rollout.Bounds{Unavailable: 2}, Sets: []rollout.Set{
 		{Name: "new", New: true, Spec: 10, Actual: 10, Available: 10, Marked: 2},
 	}}
@@ -348,10 +348,9 @@ func TestP20ChosenOfASetAboveReplicas(t *testing.T) {
 	}
 }
 
-// TestP20WhyCountsWhatWasChosen: of the machines that a set loses, the reason counts those that a
-// scaler chose, and no share.
+// TestP20WhyCountsChosenMachines: in the reason of an order, Share is the number of chosen machines.
 // Invariants: P20
-func TestP20WhyCountsWhatWasChosen(t *testing.T) {
+func TestP20WhyCountsChosenMachines(t *testing.T) {
 	f := rollout.Fleet{Replicas: 4, Bounds: rollout.Bounds{Surge: 1, Unavailable: 1}, Sets: []rollout.Set{
 		{Name: "old", Spec: 6, Actual: 6, Available: 6, Marked: 1}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4},
 	}}

@@ -60,7 +60,7 @@ func TestWhySentences(t *testing.T) {
 	}
 }
 
-// The numbers of a reason are what the decision was made on.
+// TestWhyNumbers: the numbers of a reason are those that the decision was made from.
 func TestWhyNumbers(t *testing.T) {
 	f := fleetOf(5, 1, 1, rollout.Set{Spec: 3, Available: 2}, rollout.Set{Spec: 3, Available: 3})
 	orders, why := rollout.Step(f, nil)
@@ -77,7 +77,7 @@ func TestWhyNumbers(t *testing.T) {
 	}}}, orders)
 }
 
-// TestEachNumberOfASentenceIsAFigure, for any decision about a fleet.
+// TestEachNumberOfASentenceIsAFigure: for any decision, Figures has each number that String prints.
 func TestEachNumberOfASentenceIsAFigure(t *testing.T) {
 	number := regexp.MustCompile(`\b\d+\b`)
 	tells := func(t *rapid.T, why rollout.Why) {
@@ -94,7 +94,7 @@ func TestEachNumberOfASentenceIsAFigure(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		f := heldFleets(t)
+		f := terminatingFleets(t)
 		for _, decide := range []rule{rollout.Step, rollout.Resize, rollout.Recreate} {
 			orders, why := decide(f, nil)
 			tells(t, why)
@@ -105,7 +105,7 @@ func TestEachNumberOfASentenceIsAFigure(t *testing.T) {
 	})
 }
 
-// TestFiguresNameTheFields, and leave out what a reason has nothing to do with.
+// TestFiguresNameTheFields: Figures names fields of Why, and leaves out those that the reason does not use.
 func TestFiguresNameTheFields(t *testing.T) {
 	figures := func(why rollout.Why) map[string]any {
 		out := make(map[string]any)
@@ -121,6 +121,6 @@ func TestFiguresNameTheFields(t *testing.T) {
 	require.Empty(t, figures(rollout.Why{}))
 	for name := range (rollout.Why{Reason: rollout.ReasonFloor}).Figures() {
 		require.Equal(t, "count", name)
-		break // it may end early
+		break // a caller may stop early
 	}
 }

@@ -45,7 +45,7 @@ var ofRollout = []mutant{
 		file:   "deployment/rollout/percent.go",
 		from:   "return v.resolve(total, 99)",
 		to:     "return v.resolve(total, 0)",
-		by:     "TestStories",
+		by:     "TestScenarios",
 	},
 	{
 		name:   "unavailability is rounded up",
@@ -59,7 +59,7 @@ var ofRollout = []mutant{
 }
 
 // resolve`,
-		by: "TestStories",
+		by: "TestScenarios",
 	},
 	{
 		name:   "a rollout with neither surge nor unavailability never continues",
@@ -73,7 +73,7 @@ var ofRollout = []mutant{
 		b.Unavailable = 0
 	}
 	return b`,
-		by: "TestStories",
+		by: "TestScenarios",
 	},
 	{
 		name:   "a rollout may have one available machine too few",
