@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
-// TestPoolMessagesAreBounded is the same for pools, Failure included.
+// TestPoolMessagesAreBounded: the message of an error, and Failure, are cut to a bounded length.
 // Invariants: P42
 func TestPoolMessagesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 20_000)
@@ -36,24 +36,24 @@ func TestPoolMessagesAreBounded(t *testing.T) {
 	require.True(t, strings.HasPrefix(given.Failure, "no\nroom"), "the driver's own answer is not changed")
 }
 
-// TestChangedPoolMessagesAreTold: if a Failure is changed on its way, cut gets the whole original.
-func TestChangedPoolMessagesAreTold(t *testing.T) {
-	var told []string
+// TestChangedPoolMessagesAreReported: if a Failure is changed on its way, cut gets the whole original.
+func TestChangedPoolMessagesAreReported(t *testing.T) {
+	var reported []string
 	given := &pooldriver.GetPoolStatusResponse{GroupID: "g", Failure: "no\nroom"}
-	d := pooldriver.Validate(answeringPool(func(machinepool.Call) any { return given }, nil), tellPool(&told))
+	d := pooldriver.Validate(answeringPool(func(machinepool.Call) any { return given }, nil), recordPool(&reported))
 	_, err := askPool(t.Context(), d, machinepool.GetPoolStatus, &wholeAsk)
 	require.NoError(t, err)
-	require.Equal(t, []string{"GetPoolStatus no\nroom"}, told)
+	require.Equal(t, []string{"GetPoolStatus no\nroom"}, reported)
 }
 
-func tellPool(told *[]string) func(context.Context, driver.CallInfo, string) {
+func recordPool(reported *[]string) func(context.Context, driver.CallInfo, string) {
 	return func(_ context.Context, s driver.CallInfo, whole string) {
-		*told = append(*told, s.Method.String()+" "+whole)
+		*reported = append(*reported, s.Method.String()+" "+whole)
 	}
 }
 
-// TestPoolAnswersAreBounded is the same for pools. A group ID is needed where it is
-// asked for.
+// TestPoolAnswersAreBounded: an answer whose fields are too long or too many is an error. A group ID is required
+// in the calls that need one.
 // Invariants: P42
 func TestPoolAnswersAreBounded(t *testing.T) {
 	id, note := strings.Repeat("i", driver.MaxID+1), strings.Repeat("s", driver.MaxNote+1)
@@ -77,12 +77,12 @@ func TestPoolAnswersAreBounded(t *testing.T) {
 			&pooldriver.GetPoolStatusResponse{GroupID: "g", Instances: []machinepool.Instance{{ProviderID: "a"}, {ProviderID: id}}},
 			&pooldriver.GetPoolStatusResponse{GroupID: "g", Instances: []machinepool.Instance{{ProviderID: "a"}}}, false},
 	} {
-		var told []string
-		d := pooldriver.Validate(answeringPool(func(machinepool.Call) any { return c.answer }, nil), tellPool(&told))
+		var reported []string
+		d := pooldriver.Validate(answeringPool(func(machinepool.Call) any { return c.answer }, nil), recordPool(&reported))
 		got, err := askPool(t.Context(), d, c.call, &wholeAsk)
 		require.Equal(t, c.left, got, "%s %s", c.call, c.says)
-		require.Len(t, told, 1)
-		require.Contains(t, told[0], c.says+" of size")
+		require.Len(t, reported, 1)
+		require.Contains(t, reported[0], c.says+" of size")
 		if !c.refused {
 			require.NoError(t, err, "%s %s", c.call, c.says)
 			continue
@@ -106,7 +106,8 @@ func TestBlankGroupIDs(t *testing.T) {
 	}
 }
 
-// A caller of a pool driver that ends its goroutine still gets an answer, since Track waits in another one.
+// TestRecoverPoolFromGoexit: a driver whose call ends its goroutine still gives its caller an answer, because
+// Track waits in another goroutine.
 func TestRecoverPoolFromGoexit(t *testing.T) {
 	returned := 0
 	ended := make(chan struct{})

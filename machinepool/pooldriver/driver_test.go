@@ -20,7 +20,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// poolInfo is what interceptors are told about a call of askPool.
+// poolInfo returns what interceptors learn about a call of askPool.
 func poolInfo(call machinepool.Call) driver.CallInfo {
 	info := driver.CallInfo{Method: call, Kind: "pool", Object: aPool.Key, Class: aClass.Key}
 	if call == machinepool.ListPools {
@@ -30,12 +30,12 @@ func poolInfo(call machinepool.Call) driver.CallInfo {
 	return info
 }
 
-// aboutAPool are the calls that name a pool.
+// aboutAPool returns the calls that name a pool.
 func aboutAPool() []machinepool.Call {
 	return slices.DeleteFunc(machinepool.Calls(), func(c machinepool.Call) bool { return c == machinepool.ListPools })
 }
 
-// An interceptor sees what a call is about, and decides about its error only.
+// TestInterceptPool: an interceptor sees what a call is about, and decides only about its error.
 func TestInterceptPool(t *testing.T) {
 	for _, call := range machinepool.Calls() {
 		mine := errors.New("mine")
@@ -76,7 +76,7 @@ func TestUnimplementedPool(t *testing.T) {
 	}
 }
 
-// What a driver declares is found through every decorator.
+// TestAsPool: what a driver declares is found through every decorator.
 func TestAsPool(t *testing.T) {
 	inner := answeringPool(wholePool, nil)
 	d := pooldriver.Intercept(pooldriver.Validate(pooldriver.Intercept(inner, driver.Recover(nil), driver.Deadline(driver.Timeouts{})), nil), driver.Hook(nil,
@@ -92,7 +92,7 @@ func TestAsPool(t *testing.T) {
 	}
 }
 
-// Deadlines as each call gets them, in virtual time.
+// TestDeadlinePool: each call gets its deadline, in virtual time.
 func TestDeadlinePool(t *testing.T) {
 	timeouts := driver.Timeouts{Default: time.Minute, By: map[driver.Method]time.Duration{
 		machinepool.CreatePool: 10 * time.Minute, machinepool.DeletePool: object.Off,
@@ -106,7 +106,7 @@ func TestDeadlinePool(t *testing.T) {
 			}
 			return wholePool(call), nil
 		}}, driver.Deadline(timeouts))
-		timeouts.By[machinepool.CreatePool] = time.Second // without effect
+		timeouts.By[machinepool.CreatePool] = time.Second // has no effect
 		for call, want := range map[machinepool.Call]time.Duration{
 			machinepool.CreatePool: 10 * time.Minute, machinepool.DeletePool: 0, machinepool.ScalePool: time.Minute,
 		} {
@@ -155,7 +155,7 @@ func TestHookPool(t *testing.T) {
 	a, err := askPool(t.Context(), d, machinepool.DeletePool, &wholeAsk)
 	want := driver.Call{CallInfo: poolInfo(machinepool.DeletePool), Took: 3 * time.Second, Code: codes.Aborted, Err: failure}
 	if a == nil || !errors.Is(err, failure) || seen != want {
-		t.Errorf("%v, %v: told of %+v", a, err, seen)
+		t.Errorf("%v, %v: reported of %+v", a, err, seen)
 	}
 	back := pooldriver.Intercept(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
 		clock = clock.Add(-time.Hour)
@@ -166,7 +166,7 @@ func TestHookPool(t *testing.T) {
 	}
 }
 
-// Invalid requests are not made.
+// TestValidatePoolRequests: no call is made with an invalid request.
 func TestValidatePoolRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*asked) // nil: no request
@@ -203,7 +203,7 @@ func TestValidatePoolRequests(t *testing.T) {
 	}
 }
 
-// Answers that can't be acted upon are INTERNAL. Optional fields may be missing.
+// TestValidatePoolAnswers: answers that can't be acted upon are INTERNAL. Optional fields may be missing.
 func TestValidatePoolAnswers(t *testing.T) {
 	for _, call := range machinepool.Calls() {
 		d := pooldriver.Validate(answeringPool(wholePool, nil), nil)
@@ -241,7 +241,8 @@ func TestValidatePoolAnswers(t *testing.T) {
 	}
 }
 
-// Instances come out sorted, each once, and the driver's own answer is left alone.
+// TestValidatePoolInstances: instances are returned sorted and without duplicates, and the driver's own answer
+// does not change.
 func TestValidatePoolInstances(t *testing.T) {
 	mixed := []machinepool.Instance{{ProviderID: "c"}, {ProviderID: ""}, {ProviderID: "a", Going: true}, {ProviderID: "c", Going: true}, {ProviderID: " "}}
 	given := &pooldriver.GetPoolStatusResponse{GroupID: "g", Instances: mixed, Failure: "f"}
@@ -263,7 +264,7 @@ func TestValidatePoolInstances(t *testing.T) {
 	}
 }
 
-// The secret of a request is in no error of the decorators.
+// TestPoolDecoratorsShowNoSecret: no error of a decorator reveals the secret of a request.
 func TestPoolDecoratorsShowNoSecret(t *testing.T) {
 	ask := wholeAsk
 	ask.Secret = &machine.Secret{Data: map[string][]byte{"token": []byte("hunter2")}}
@@ -274,8 +275,9 @@ func TestPoolDecoratorsShowNoSecret(t *testing.T) {
 	}
 }
 
-// Every kind of call gives its caller back when it hangs, and keeps others from its pool, or its class,
-// until it returns. The late answer to a create is that of the next create for the same pool.
+// TestOverduePoolCalls: each kind of call returns to its caller when it hangs, and lets no other call about its
+// pool, or its class, begin until it has returned. The late answer to a create answers the next create for the
+// same pool.
 func TestOverduePoolCalls(t *testing.T) {
 	pool := *aPool
 	pool.UID = "uid"
@@ -319,7 +321,7 @@ func TestOverduePoolCalls(t *testing.T) {
 	}
 }
 
-// Calls for machines and for pools wait for each other if they share a limit.
+// TestLimitIsShared: calls for machines and for pools wait for each other if they share a limit.
 func TestLimitIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := driver.Limit(driver.Limits{Concurrency: 1})
@@ -348,7 +350,7 @@ func TestLimitIsShared(t *testing.T) {
 	})
 }
 
-// A call whose turn does not come in time is not made, and the error says so.
+// TestLimitedPoolsGiveUp: a call whose turn does not come in time is not made, and the error says so.
 func TestLimitedPoolsGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := pooldriver.Intercept(pooldriver.UnimplementedPools{}, driver.Limit(driver.Limits{Interval: time.Minute, Now: time.Now, After: time.After}))
@@ -372,11 +374,10 @@ func TestLimitedPoolsGiveUp(t *testing.T) {
 	}
 }
 
-// unlisted is a pool driver that names no groups.
+// unlisted is a pool driver that can't list groups.
 type unlisted struct{ pooldriver.UnimplementedPools }
 
-// TestListsPools: decorators always have the method. Whether groups can be listed depends on the
-// driver.
+// TestListsPools: decorators always have ListPools. The driver decides whether groups can be listed.
 func TestListsPools(t *testing.T) {
 	wrapped := func(d pooldriver.Driver) pooldriver.Driver {
 		return pooldriver.Validate(pooldriver.Intercept(pooldriver.Intercept(d, driver.Recover(nil)), driver.Limit(driver.Limits{})), nil)
@@ -390,8 +391,8 @@ func TestListsPools(t *testing.T) {
 	require.Equal(t, codes.Unimplemented, codes.Of(err), "%v", err)
 }
 
-// TestListedGroupsAreBounded: entries that can't be acted upon are set aside, and cut if they are
-// too long. The driver's own answer is left alone.
+// TestListedGroupsAreBounded: entries that can't be acted upon are listed separately, and cut if they are too
+// long. The driver's own answer does not change.
 func TestListedGroupsAreBounded(t *testing.T) {
 	long, pool := strings.Repeat("x", driver.MaxID+1), object.Key{Namespace: "fleet", Name: "web"}
 	given := &pooldriver.ListPoolsResponse{Groups: map[string]object.Key{

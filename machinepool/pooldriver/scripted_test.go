@@ -11,58 +11,58 @@ import (
 
 var aPool = &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web"}}}
 
-// scriptedPool answers each call as it was told to.
+// scriptedPool answers each call as its test says.
 type scriptedPool struct {
 	answer func(ctx context.Context, call machinepool.Call, req any) (any, error)
 }
 
-func playPool[R any](ctx context.Context, s *scriptedPool, call machinepool.Call, req any) (*R, error) {
+func answerOf[R any](ctx context.Context, s *scriptedPool, call machinepool.Call, req any) (*R, error) {
 	response, err := s.answer(ctx, call, req)
 	typed, _ := response.(*R)
 	return typed, err
 }
 
 func (s *scriptedPool) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
-	return playPool[pooldriver.Response](ctx, s, machinepool.CreatePool, req)
+	return answerOf[pooldriver.Response](ctx, s, machinepool.CreatePool, req)
 }
 
 func (s *scriptedPool) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
-	return playPool[pooldriver.Response](ctx, s, machinepool.UpdatePool, req)
+	return answerOf[pooldriver.Response](ctx, s, machinepool.UpdatePool, req)
 }
 
 func (s *scriptedPool) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
-	return playPool[pooldriver.Response](ctx, s, machinepool.ScalePool, req)
+	return answerOf[pooldriver.Response](ctx, s, machinepool.ScalePool, req)
 }
 
 func (s *scriptedPool) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
-	return playPool[pooldriver.GetPoolStatusResponse](ctx, s, machinepool.GetPoolStatus, req)
+	return answerOf[pooldriver.GetPoolStatusResponse](ctx, s, machinepool.GetPoolStatus, req)
 }
 
 func (s *scriptedPool) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
-	return playPool[pooldriver.Response](ctx, s, machinepool.DeletePool, req)
+	return answerOf[pooldriver.Response](ctx, s, machinepool.DeletePool, req)
 }
 
 func (s *scriptedPool) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
-	return playPool[pooldriver.Response](ctx, s, machinepool.DeleteInstances, req)
+	return answerOf[pooldriver.Response](ctx, s, machinepool.DeleteInstances, req)
 }
 
 func (s *scriptedPool) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
-	return playPool[pooldriver.Response](ctx, s, machinepool.ReplaceInstance, req)
+	return answerOf[pooldriver.Response](ctx, s, machinepool.ReplaceInstance, req)
 }
 
 func (s *scriptedPool) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
-	return playPool[pooldriver.Response](ctx, s, machinepool.InstancesDrained, req)
+	return answerOf[pooldriver.Response](ctx, s, machinepool.InstancesDrained, req)
 }
 
 func (s *scriptedPool) ListPools(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
-	return playPool[pooldriver.ListPoolsResponse](ctx, s, machinepool.ListPools, req)
+	return answerOf[pooldriver.ListPoolsResponse](ctx, s, machinepool.ListPools, req)
 }
 
 func (s *scriptedPool) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true}
 }
 
-// asked is what a call to a pool driver needs.
+// asked has the arguments of a call to a pool driver.
 type asked struct {
 	pooldriver.Request
 	n   int32
@@ -122,7 +122,7 @@ func askNothing(ctx context.Context, d pooldriver.Driver, call machinepool.Call)
 	}
 }
 
-// lister returns the outermost layer of d that lists pools, or one that says that there is none.
+// lister returns the outermost layer of d that lists pools; if there is none, one that says so.
 func lister(d pooldriver.Driver) pooldriver.Lister {
 	if l, ok := pooldriver.As[pooldriver.Lister](d); ok {
 		return l

@@ -19,14 +19,13 @@ import (
 
 var ctx = context.Background()
 
-// lodgers is what runs on nodes: nothing, until a node is cordoned; then a pod
-// that was bound just before.
-type lodgers struct {
+// latePod is a workload of one pod, which is bound to a node just before the node is cordoned.
+type latePod struct {
 	nodes   store.Collection[*machine.Node]
 	evicted int
 }
 
-func (l *lodgers) On(ctx context.Context, node string) ([]*drain.Pod, bool, error) {
+func (l *latePod) On(ctx context.Context, node string) ([]*drain.Pod, bool, error) {
 	n, err := l.nodes.Get(ctx, object.Key{Name: node})
 	if err != nil || !n.Unschedulable || l.evicted > 0 {
 		return nil, true, err
@@ -35,51 +34,51 @@ func (l *lodgers) On(ctx context.Context, node string) ([]*drain.Pod, bool, erro
 	return []*drain.Pod{pod}, true, nil
 }
 
-func (l *lodgers) Evict(context.Context, drain.Order) (drain.Answer, error) {
+func (l *latePod) Evict(context.Context, drain.Order) (drain.Answer, error) {
 	l.evicted++
 	return drain.Answer{Result: drain.Accepted}, nil
 }
 
-func (l *lodgers) Delete(ctx context.Context, o drain.Order) (drain.Answer, error) {
+func (l *latePod) Delete(ctx context.Context, o drain.Order) (drain.Answer, error) {
 	return l.Evict(ctx, o)
 }
 
-func (l *lodgers) Watch(context.Context) iter.Seq2[string, error] {
+func (l *latePod) Watch(context.Context) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
 
-// drainsInTwoPasses requires that a drain evicts the lodger of a node in its first pass, and ends
-// in the second. pods are the lodgers, as the drain reads them.
-func drainsInTwoPasses(t *testing.T, pods drains.Pods, lodgers *lodgers) {
+// drainsInTwoPasses requires that a drain evicts the pod of a node in its first pass, and ends in the second. pods
+// is what the drain reads.
+func drainsInTwoPasses(t *testing.T, pods drains.Pods, latePod *latePod) {
 	t.Helper()
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	nodes := store.NewMemory(clock, manager.NodeIndexes("machine"))
 	node, err := nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "n"}}})
 	require.NoError(t, err)
-	lodgers.nodes = nodes
+	latePod.nodes = nodes
 	d, err := drains.New(drains.Options{Nodes: nodes, Workload: drains.Workload{Pods: pods}, Now: clock})
 	require.NoError(t, err)
 	answer, err := d.Drain(ctx, &machine.Machine{}, &machine.DrainNode{Node: node, Since: now, Until: now.Add(time.Hour)})
 	require.NoError(t, err)
-	require.Equal(t, 1, lodgers.evicted)
+	require.Equal(t, 1, latePod.evicted)
 	require.False(t, answer.Done, "%s", answer.Why)
 	answer, err = d.Drain(ctx, &machine.Machine{}, &machine.DrainNode{Node: answer.Node, Since: now, Until: now.Add(time.Hour)})
 	require.NoError(t, err)
 	require.True(t, answer.Done, "%s", answer.Why)
 }
 
-// TestPodsAreReadOnceTheNodeIsCordoned: a pod that is bound between a first look
-// at a node and its cordon is no less evicted (P22).
+// TestPodsAreReadOnceTheNodeIsCordoned: a pod that is bound to a node after the first read, and before the node is
+// cordoned, is evicted, too (P22).
 // Invariants: P22
 func TestPodsAreReadOnceTheNodeIsCordoned(t *testing.T) {
-	pods := &lodgers{}
+	pods := &latePod{}
 	drainsInTwoPasses(t, pods, pods)
 }
 
-// stubborn is a pod whose eviction is refused each time.
+// stubborn is a pod whose eviction is always refused.
 type stubborn struct {
-	lodgers
+	latePod
 	deleted int
 }
 
@@ -97,7 +96,7 @@ func (s *stubborn) Delete(context.Context, drain.Order) (drain.Answer, error) {
 	return drain.Answer{Result: drain.Accepted}, nil
 }
 
-// TestAttemptsOfAMachine: a machine's own limit of attempts bounds its drain, in place of the policy's.
+// TestAttemptsOfAMachine: a machine's own limit of attempts replaces that of the policy.
 func TestAttemptsOfAMachine(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	begun, clock := now, func() time.Time { return now }
@@ -122,27 +121,27 @@ func TestAttemptsOfAMachine(t *testing.T) {
 	require.Equal(t, []int{3, 1}, []int{pod.evicted, pod.deleted})
 }
 
-// lagging are pods whose cache does not know the one that was bound last.
-type lagging struct{ lodgers }
+// lagging are pods whose cache does not show the pod that was bound last.
+type lagging struct{ latePod }
 
 func (*lagging) On(context.Context, string) ([]*drain.Pod, bool, error) { return nil, true, nil }
 
 func (l *lagging) Live(ctx context.Context, node string) ([]*drain.Pod, error) {
-	pods, _, err := l.lodgers.On(ctx, node)
+	pods, _, err := l.latePod.On(ctx, node)
 	return pods, err
 }
 
-// TestPodsOfACacheAreReadLiveAtTheEnd: a pod that a cache does not know is evicted, and the
-// drain ends when it has gone (P22).
+// TestPodsOfACacheAreReadLiveAtTheEnd: a pod that the cache does not show is evicted, and the drain ends when it
+// is gone (P22).
 // Invariants: P22
 func TestPodsOfACacheAreReadLiveAtTheEnd(t *testing.T) {
 	pods := &lagging{}
-	drainsInTwoPasses(t, pods, &pods.lodgers)
+	drainsInTwoPasses(t, pods, &pods.latePod)
 }
 
 // moved is a workload of one volume that is still attached, and no pods.
 type moved struct {
-	lodgers
+	latePod
 	attachments []*drain.Attachment
 }
 
@@ -160,8 +159,8 @@ func (m *moved) VolumesAttached(context.Context, string) ([]string, error) { ret
 
 func (m *moved) Detach(context.Context, string) (drain.Answer, error) { return drain.Answer{}, nil }
 
-// TestNoDrainEndsOnAnOldNode: a node from a cache, which does not show yet that
-// volumes are waited for, ends no drain (P22). One that is gone does.
+// TestNoDrainEndsOnAnOldNode: a cached node that does not show yet that volumes are waited for does not end the
+// drain (P22). A node that is gone does.
 // Invariants: P22
 func TestNoDrainEndsOnAnOldNode(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
@@ -195,44 +194,44 @@ func TestNoDrainEndsOnAnOldNode(t *testing.T) {
 	require.Nil(t, answer.Node)
 }
 
-// tenants is a workload of one pod on each node, which goes when it is told to.
-type tenants struct {
+// podPerNode is a workload of one pod on each node, which an eviction removes.
+type podPerNode struct {
 	moved
-	stay map[string]bool // by node: its pod does not go
-	gone map[string]bool // by UID
-	told int
-	part bool // the volumes are not all known yet
+	stay      map[string]bool // nodes whose pod can't be evicted
+	gone      map[string]bool // pods, by UID
+	evictions int
+	part      bool // the volumes are not all known yet
 }
 
-func (l *tenants) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
+func (l *podPerNode) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
 	if l.gone[node] {
 		return nil, true, nil
 	}
 	return []*drain.Pod{{Key: object.Key{Namespace: "apps", Name: node}, UID: node, Owner: &object.Owner{Kind: "ReplicaSet"}}}, true, nil
 }
 
-func (l *tenants) Evict(_ context.Context, o drain.Order) (drain.Answer, error) {
-	l.told++
+func (l *podPerNode) Evict(_ context.Context, o drain.Order) (drain.Answer, error) {
+	l.evictions++
 	l.gone[o.UID] = !l.stay[o.UID]
 	return drain.Answer{Result: drain.Accepted}, nil
 }
 
-func (l *tenants) Bound(context.Context, []object.Key) ([]*drain.Volume, bool, error) {
+func (l *podPerNode) Bound(context.Context, []object.Key) ([]*drain.Volume, bool, error) {
 	return nil, !l.part, nil
 }
 
-// building are nodes whose drains begin now.
-type building struct {
+// drainWorld is a cluster whose nodes begin to be drained now.
+type drainWorld struct {
 	*testing.T
 	now    time.Time
 	nodes  *store.Memory[*machine.Node]
-	work   *tenants
+	work   *podPerNode
 	drains manager.Drainer
 }
 
-func newBuilding(t *testing.T, nodes ...string) *building {
-	b := &building{T: t, now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)}
-	b.work = &tenants{stay: map[string]bool{}, gone: map[string]bool{}}
+func newDrainWorld(t *testing.T, nodes ...string) *drainWorld {
+	b := &drainWorld{T: t, now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)}
+	b.work = &podPerNode{stay: map[string]bool{}, gone: map[string]bool{}}
 	b.nodes = store.NewMemory(func() time.Time { return b.now }, manager.NodeIndexes("machine"))
 	for _, name := range nodes {
 		_, err := b.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}}})
@@ -242,8 +241,8 @@ func newBuilding(t *testing.T, nodes ...string) *building {
 	return b
 }
 
-// restart has another process drain: it knows what the nodes say, and no more.
-func (b *building) restart() {
+// restart begins another process, which knows only what is written on the nodes.
+func (b *drainWorld) restart() {
 	var err error
 	b.drains, err = drains.New(drains.Options{
 		Nodes: b.nodes, Workload: drains.Workload{Pods: b.work, Volumes: b.work}, Now: func() time.Time { return b.now },
@@ -252,31 +251,31 @@ func (b *building) restart() {
 	require.NoError(b, err)
 }
 
-// drain drains a node as it is given.
-func (b *building) drain(n *machine.Node) machine.DrainAnswer {
+// drain makes one step of a node's drain.
+func (b *drainWorld) drain(n *machine.Node) machine.DrainAnswer {
 	answer, err := b.drains.Drain(ctx, &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "of-" + n.Name}}},
 		&machine.DrainNode{Node: n, Since: b.now, Until: b.now.Add(time.Hour)})
 	require.NoError(b, err)
 	return answer
 }
 
-// empties drains a node whose pod goes when it is told to.
-func (b *building) empties(name string) {
+// empties drains a node whose pod can be evicted.
+func (b *drainWorld) empties(name string) {
 	require.False(b, b.drain(b.node(name)).Done, "the pod is told to go")
 	require.True(b, b.drain(b.node(name)).Done)
 }
 
-func (b *building) node(name string) *machine.Node {
+func (b *drainWorld) node(name string) *machine.Node {
 	n, err := b.nodes.Get(ctx, object.Key{Name: name})
 	require.NoError(b, err)
 	return n
 }
 
-// TestDrainSlots: one node of a group is drained at a time, also by a process that
-// begins amid a drain. The slot is free once the node is gone.
+// TestDrainSlots: one node of a group is drained at a time, even by a process that starts during a drain. The slot
+// is free once the node is gone.
 // Invariants: P22 P26
 func TestDrainSlots(t *testing.T) {
-	b := newBuilding(t, "a1", "a2", "b1")
+	b := newDrainWorld(t, "a1", "a2", "b1")
 	b.work.stay["a1"] = true
 	require.False(t, b.drain(b.node("a1")).Done)
 	waits := machine.DrainAnswer{At: b.now.Add(10 * time.Second), Why: "no more than 1 nodes are drained at a time in a"}
@@ -289,30 +288,28 @@ func TestDrainSlots(t *testing.T) {
 	b.empties("a2")
 }
 
-// TestDrainOfANodeThatGoesMeanwhile: a node that is gone when its drain is to be
-// recorded has been drained.
+// TestDrainOfANodeThatGoesMeanwhile: a node that is gone when its drain is recorded counts as drained.
 func TestDrainOfANodeThatGoesMeanwhile(t *testing.T) {
-	b := newBuilding(t, "a1")
+	b := newDrainWorld(t, "a1")
 	n := b.node("a1")
 	require.NoError(t, b.nodes.Delete(ctx, n.Key, ""))
 	require.True(t, b.drain(n).Done)
-	require.Zero(t, b.work.told)
+	require.Zero(t, b.work.evictions)
 }
 
-// TestDrainWaitsForVolumes: while the volumes of the pods are not all known, no
-// pod is told to go.
+// TestDrainWaitsForVolumes: while the volumes of the pods are not all known, no pod is evicted.
 // Invariants: P22
 func TestDrainWaitsForVolumes(t *testing.T) {
-	b := newBuilding(t, "a1")
+	b := newDrainWorld(t, "a1")
 	b.work.part = true
 	require.False(t, b.drain(b.node("a1")).Done)
-	require.Zero(t, b.work.told)
+	require.Zero(t, b.work.evictions)
 	b.work.part = false
 	b.empties("a1")
-	require.Equal(t, 1, b.work.told)
+	require.Equal(t, 1, b.work.evictions)
 }
 
-// unread are nodes that can't be read for a while.
+// unread is a collection of nodes that can't be read for a while.
 type unread struct {
 	store.Collection[*machine.Node]
 	err error
@@ -330,7 +327,7 @@ func (u *unread) Get(ctx context.Context, key object.Key) (*machine.Node, error)
 func TestUnreadNodesKeepTheirSlots(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	nodes := &unread{Collection: store.NewMemory(func() time.Time { return now }, manager.NodeIndexes("machine"))}
-	pods := &tenants{gone: map[string]bool{}}
+	pods := &podPerNode{gone: map[string]bool{}}
 	d, err := drains.New(drains.Options{
 		Nodes: nodes, Workload: drains.Workload{Pods: pods}, Now: func() time.Time { return now }, Limit: drains.Limit{Max: 1},
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestCodesOfStores: each error of package store has the code of its meaning, however it is wrapped,
-// and only a server that did not answer is UNAVAILABLE.
+// TestCodesOfStores: each error of package store has the code of its meaning, however it is wrapped. Only a server
+// that did not answer is UNAVAILABLE.
 func TestCodesOfStores(t *testing.T) {
 	for err, want := range map[error]codes.Code{
 		store.ErrInvalid: codes.InvalidArgument, store.ErrTooLarge: codes.InvalidArgument, store.ErrForbidden: codes.PermissionDenied,

@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Objects are sorted by their owner as it is after the orders: what was adopted is the owner's, what was
-// released is without an owner, what is gone or another's drops out, and a failed order changes nothing.
+// TestDivide: objects are sorted by their owner after the orders. An adopted object is the owner's, a released one
+// has no owner, one that is gone or has another owner is left out, and a failed order changes nothing.
 func TestDivide(t *testing.T) {
 	of := func(name, uid string) *machine.Machine {
 		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}}}

@@ -12,7 +12,7 @@
 //     A plan that must not come twice says so ([Step.Key]).
 //   - In a dry run ([Options.DryRun]) no plan that acts is executed. The engine tells what it would
 //     change, and ends the pass. If the plan rests on caches, the pass reads live and decides again
-//     before anything is told.
+//     before anything is reported.
 //   - A panic of a decision, a port, an order of a batch or a hook is that pass's error, see [Guard].
 //   - It counts failures in a row, tells each event once, and times effects, see [Pass].
 //   - Waits get a jitter, see [Engine.Wait].

@@ -135,7 +135,7 @@ func Figures(why decision.Why) (attrs []slog.Attr) {
 }
 
 // Timed makes a call and tells the hook how long it took. A call that a dry run withheld was never made:
-// the hook is not told.
+// the hook is not called.
 func (e *Engine) Timed(kind string, key object.Key, name string, do func() error) error {
 	start := e.Now()
 	err := do()

@@ -20,16 +20,16 @@ import (
 
 var key = object.Key{Namespace: "house", Name: "a"}
 
-// told is what hooks were told.
-type told struct {
-	mu sync.Mutex // of what the goroutines of a batch tell: effects, panics
+// recorder records what hooks are called with.
+type recorder struct {
+	mu sync.Mutex // guards what the goroutines of a batch report: effects and panics
 
 	events, effects, withheld, panics []string
 	steps                             []int
 	errs                              []error
 }
 
-func (t *told) hooks() engine.Hooks {
+func (t *recorder) hooks() engine.Hooks {
 	return engine.Hooks{
 		Event: func(kind string, key object.Key, typ engine.EventType, reason, why string) {
 			t.events = append(t.events, fmt.Sprint(kind, " ", key, " ", typ, " ", reason, ": ", why))
@@ -53,7 +53,7 @@ func (t *told) hooks() engine.Hooks {
 	}
 }
 
-// house is a store with one lamp that is to be lit, an engine, and its kind.
+// house returns a store with one lamp that is to be lit, a stale cache of it, and a reconciler of lamps.
 func house(t *testing.T, o engine.Options) (*lamps, *stale, *engine.Reconciler) {
 	t.Helper()
 	s := &stale{Memory: store.NewMemory[*lamp](nil, nil)}
@@ -63,11 +63,11 @@ func house(t *testing.T, o engine.Options) (*lamps, *stale, *engine.Reconciler) 
 	return k, s, engine.New(o).Reconciler(k.kind())
 }
 
-// TestAPass: a pass reads, decides and executes until a plan waits, and tells the hooks.
+// TestAPass: a pass reads, decides and executes until a plan waits, and calls the hooks.
 func TestAPass(t *testing.T) {
-	var heard told
+	var rec recorder
 	now, _ := clock()
-	k, s, r := house(t, engine.Options{Hooks: heard.hooks(), Now: now, Jitter: func(d time.Duration) time.Duration { return d }})
+	k, s, r := house(t, engine.Options{Hooks: rec.hooks(), Now: now, Jitter: func(d time.Duration) time.Duration { return d }})
 	k.edit = func(h *engine.Step) {
 		require.Empty(t, k.left, "not before the end")
 		if h.Verb == engine.Mutate {
@@ -78,9 +78,9 @@ func TestAPass(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, engine.Result{At: start.Add(10 * time.Minute), Why: decision.Why{Reason: reasonFine}}, result)
 	require.Equal(t, 1, s.writes)
-	require.Equal(t, []string{"lamp house/a Normal Switch: it is lit"}, heard.events)
-	require.Equal(t, []string{"Light 0s <nil>"}, heard.effects)
-	require.Equal(t, []int{1}, heard.steps)
+	require.Equal(t, []string{"lamp house/a Normal Switch: it is lit"}, rec.events)
+	require.Equal(t, []string{"Light 0s <nil>"}, rec.effects)
+	require.Equal(t, []int{1}, rec.steps)
 	require.Equal(t, []bool{false}, k.reads)
 	require.Equal(t, []object.Key{key}, k.left)
 
@@ -93,18 +93,18 @@ func TestAPass(t *testing.T) {
 	require.Equal(t, []object.Key{key}, k.forgotten)
 }
 
-// TestAPassIsBounded: a decision that goes on and on ends with the 64th plan, and goes on at once; one
-// that says that a plan must not come twice fails when it does.
+// TestAPassIsBounded: a pass that does not come to an end is ended after the 64th plan, and continued at once. If
+// a plan comes again that must not, the pass fails.
 func TestAPassIsBounded(t *testing.T) {
 	now, _ := clock()
-	var heard told
-	k, _, r := house(t, engine.Options{Now: now, Hooks: heard.hooks()})
+	var rec recorder
+	k, _, r := house(t, engine.Options{Now: now, Hooks: rec.hooks()})
 	executed := 0
 	k.instead = func(context.Context, *engine.Pass) error { executed++; return nil }
 	result, err := r.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, 64, executed)
-	require.Equal(t, []int{64}, heard.steps)
+	require.Equal(t, []int{64}, rec.steps)
 	require.Equal(t, start, result.At)
 
 	executed = 0
@@ -115,8 +115,8 @@ func TestAPassIsBounded(t *testing.T) {
 	require.Equal(t, []object.Key{key, key}, k.left)
 }
 
-// TestConflictsBeginAgain: after a conflict the pass begins again and reads live; after four of them
-// it waits. Another error ends it.
+// TestConflictsBeginAgain: after a conflict the pass begins again and reads live; after four conflicts it waits.
+// Another error ends it.
 func TestConflictsBeginAgain(t *testing.T) {
 	now, _ := clock()
 	for n, want := range [][]bool{{false}, {false, true}, {false, true, true}, {false, true, true, true}, {false, true, true, true}} {
@@ -141,7 +141,7 @@ func TestConflictsBeginAgain(t *testing.T) {
 	}
 }
 
-// TestRereadIsLive: a plan that asks for it has the pass read live, and goes on from there.
+// TestRereadIsLive: a plan can ask for a live read, and the pass goes on from there.
 func TestRereadIsLive(t *testing.T) {
 	k, s, r := house(t, engine.Options{})
 	s.cached = &lamp{Meta: object.Meta{Key: key, Version: "old"}, On: true}
@@ -156,12 +156,12 @@ func TestRereadIsLive(t *testing.T) {
 	require.Equal(t, 1, s.writes)
 }
 
-// TestDryRun: what acts is told once and never done. Before anything is told, it is decided again from
-// live reads.
+// TestDryRun: changes are reported once and never made. Before a change is reported, it is decided again from live
+// reads.
 func TestDryRun(t *testing.T) {
 	now, forward := clock()
-	var heard told
-	k, s, r := house(t, engine.Options{Now: now, Hooks: heard.hooks(), DryRun: true})
+	var rec recorder
+	k, s, r := house(t, engine.Options{Now: now, Hooks: rec.hooks(), DryRun: true})
 	for range 3 {
 		result, err := r.Reconcile(t.Context(), key)
 		require.NoError(t, err)
@@ -170,8 +170,8 @@ func TestDryRun(t *testing.T) {
 		forward(10 * time.Minute)
 	}
 	require.Zero(t, s.writes)
-	require.Equal(t, []string{"lamp house/a: update status of lamp house/a: Switch: it is on"}, heard.withheld)
-	require.Empty(t, heard.events)
+	require.Equal(t, []string{"lamp house/a: update status of lamp house/a: Switch: it is on"}, rec.withheld)
+	require.Empty(t, rec.events)
 	require.Equal(t, []bool{false, true, false, true, false, true}, k.reads)
 
 	k.reads = nil
@@ -180,8 +180,8 @@ func TestDryRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []bool{false}, k.reads, "the plan rests on live reads already")
 
-	heard = told{}
-	k, s, r = house(t, engine.Options{Now: now, Hooks: heard.hooks(), DryRun: true})
+	rec = recorder{}
+	k, s, r = house(t, engine.Options{Now: now, Hooks: rec.hooks(), DryRun: true})
 	s.cached = &lamp{Meta: object.Meta{Key: key}, On: true}
 	stored, err := s.Memory.Get(t.Context(), key)
 	require.NoError(t, err)
@@ -192,10 +192,10 @@ func TestDryRun(t *testing.T) {
 	result, err := r.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, "it is as it should be", result.Why.String())
-	require.Empty(t, heard.withheld, "the cache was stale")
+	require.Empty(t, rec.withheld, "the cache was stale")
 	require.Equal(t, []bool{false, true}, k.reads)
 
-	k, _, r = house(t, engine.Options{Now: now, Hooks: heard.hooks(), DryRun: true})
+	k, _, r = house(t, engine.Options{Now: now, Hooks: rec.hooks(), DryRun: true})
 	looked := 0
 	k.edit = func(h *engine.Step) {
 		if looked == 0 {
@@ -236,12 +236,12 @@ func TestWaits(t *testing.T) {
 		engine.New(engine.Options{Now: now, Jitter: longer}).Wait(start.Add(time.Minute), decision.Why{}).At)
 }
 
-// TestPanicInABatch: all orders are carried out, the pass ends with an error, and what the object holds
-// is given back. The value of the panic is nowhere.
+// TestPanicInABatch: all orders are carried out, the pass ends with an error, and the permits of the object are
+// set aside. The value of the panic is nowhere.
 func TestPanicInABatch(t *testing.T) {
 	for _, end := range []func(){func() { panic("hush-7391") }, runtime.Goexit} {
-		var heard told
-		k, s, r := house(t, engine.Options{Hooks: heard.hooks()})
+		var rec recorder
+		k, s, r := house(t, engine.Options{Hooks: rec.hooks()})
 		var more []*lamp
 		for i := range 20 {
 			more = append(more, &lamp{Meta: object.Meta{Key: object.Key{Namespace: "house", Name: fmt.Sprint(i)}}})
@@ -259,7 +259,7 @@ func TestPanicInABatch(t *testing.T) {
 		_, err := r.Reconcile(t.Context(), key)
 		require.ErrorIs(t, err, engine.ErrPanicked)
 		require.NotContains(t, err.Error(), "hush")
-		require.Len(t, heard.panics, 1)
+		require.Len(t, rec.panics, 1)
 		require.Equal(t, []object.Key{key}, k.left)
 		require.Equal(t, []object.Key{key}, k.panicked)
 		all, err := s.List(t.Context(), store.Query{})
@@ -268,7 +268,7 @@ func TestPanicInABatch(t *testing.T) {
 	}
 }
 
-// TestHoldComesFirst: nothing is read before passes may be made.
+// TestHoldComesFirst: nothing is read while Delay holds passes back.
 func TestHoldComesFirst(t *testing.T) {
 	k, s, _ := house(t, engine.Options{})
 	kind := k.kind()
@@ -285,11 +285,11 @@ func TestHoldComesFirst(t *testing.T) {
 	require.Equal(t, 1, s.writes)
 }
 
-// TestMemory: an event is told once until the object has succeeded, and failures count in a row of one
-// step.
+// TestMemory: an event is emitted once until the object has succeeded, and failures of one step in a row are
+// counted.
 func TestMemory(t *testing.T) {
-	var heard told
-	k, _, r := house(t, engine.Options{Hooks: heard.hooks()})
+	var rec recorder
+	k, _, r := house(t, engine.Options{Hooks: rec.hooks()})
 	refused := true
 	var before []int
 	k.instead = func(ctx context.Context, p *engine.Pass) error {
@@ -305,14 +305,14 @@ func TestMemory(t *testing.T) {
 		require.Error(t, err)
 	}
 	require.Equal(t, []int{0, 1, 2}, before)
-	require.Len(t, heard.events, 1)
+	require.Len(t, rec.events, 1)
 	refused = false
 	for range 2 {
 		_, err := r.Reconcile(t.Context(), key)
 		require.Error(t, err)
 	}
 	require.Equal(t, []int{0, 1, 2, 3, 0}, before)
-	require.Len(t, heard.events, 2)
+	require.Len(t, rec.events, 2)
 
 	var m engine.Memory
 	require.Equal(t, 1, m.Failed(key, "a"))
@@ -332,12 +332,12 @@ func TestMemory(t *testing.T) {
 	require.Zero(t, n.Of(key))
 }
 
-// TestSub: a pass within a pass goes on until it waits. In a dry run what it would change is told, and ends
-// the pass around it.
+// TestSub: a pass within a pass goes on until it waits. In a dry run its first change is reported, and ends the
+// outer pass.
 func TestSub(t *testing.T) {
 	for _, dry := range []bool{false, true} {
-		var heard told
-		k, s, r := house(t, engine.Options{Hooks: heard.hooks(), DryRun: dry})
+		var rec recorder
+		k, s, r := house(t, engine.Options{Hooks: rec.hooks(), DryRun: dry})
 		within := &lamps{lamps: s}
 		k.edit = func(h *engine.Step) {
 			if h.Verb == engine.Mutate {
@@ -358,17 +358,17 @@ func TestSub(t *testing.T) {
 		require.Equal(t, !dry, err != nil)
 		if dry {
 			require.Zero(t, s.writes)
-			require.Equal(t, []string{"lamp house/a: update status of lamp house/a: Switch: it is on"}, heard.withheld)
-			require.Empty(t, heard.effects, "the question was not asked")
+			require.Equal(t, []string{"lamp house/a: update status of lamp house/a: Switch: it is on"}, rec.withheld)
+			require.Empty(t, rec.effects, "the question was not asked")
 			continue
 		}
 		require.ErrorContains(t, err, "it went on")
 		require.Equal(t, 1, s.writes)
-		require.Len(t, heard.effects, 1)
+		require.Len(t, rec.effects, 1)
 	}
 }
 
-// TestInterrupted: an answer is one, even when the process is shutting down.
+// TestInterrupted: an answer counts even while the process is shutting down.
 func TestInterrupted(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	require.NoError(t, engine.Interrupted(ctx, store.ErrNotFound))
@@ -378,7 +378,7 @@ func TestInterrupted(t *testing.T) {
 	require.ErrorIs(t, engine.Interrupted(ctx, store.ErrNotFound), context.Canceled)
 }
 
-// TestBatches: how the orders of a batch follow each other, and where they stop.
+// TestBatches: the orders of a batch follow each other as the kind of batch says, and stop where it says.
 func TestBatches(t *testing.T) {
 	now, forward := clock()
 	objects := make([]*lamp, 9)
@@ -439,8 +439,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestDeletionMarksACopy: what stands for an object that is being deleted is a copy, because others have
-// what the store holds, too.
+// TestDeletionMarksACopy: an object that is marked as deleted is a copy, because the store's object is shared.
 func TestDeletionMarksACopy(t *testing.T) {
 	now, forward := clock()
 	s := store.NewMemory[*lamp](now, nil)

@@ -22,7 +22,7 @@ func Example() {
 		e := engine.New(engine.Options{
 			DryRun: dry,
 			Hooks: engine.Hooks{
-				Event:  func(_ string, _ object.Key, _ engine.EventType, _, why string) { fmt.Println("told:", why) },
+				Event:  func(_ string, _ object.Key, _ engine.EventType, _, why string) { fmt.Println("reported:", why) },
 				DryRun: func(_ string, _ object.Key, what, _, why string) { fmt.Println("not done:", what, "because", why) },
 			},
 		})
@@ -43,6 +43,6 @@ func Example() {
 	// Output:
 	// not done: update status of lamp house/hall because it is on
 	// dry run: true result: not done in a dry run: update status of lamp house/hall
-	// told: it is lit
+	// reported: it is lit
 	// dry run: false result: it is as it should be
 }

@@ -34,8 +34,8 @@ type Guard struct {
 	hooks Hooks // as they were given
 	now   func() time.Time
 
-	mu   sync.Mutex
-	told map[Place]map[string]time.Time // when each text was reported; a pass that succeeds clears its Place
+	mu       sync.Mutex
+	reported map[Place]map[string]time.Time // when each text was reported; a pass that succeeds clears its Place
 }
 
 // Place is where something panicked: in what (see InPass and InHook), and for which object.
@@ -46,7 +46,7 @@ type Place struct {
 }
 
 func newGuard(log *slog.Logger, hooks Hooks, now func() time.Time) *Guard {
-	return &Guard{log: log, hooks: hooks, now: now, told: make(map[Place]map[string]time.Time)}
+	return &Guard{log: log, hooks: hooks, now: now, reported: make(map[Place]map[string]time.Time)}
 }
 
 // Run calls do and reports its panic. It returns nil if do returned. A runtime.Goexit of do ends the
@@ -60,7 +60,7 @@ func (g *Guard) Run(ctx context.Context, at Place, do func()) *Caught {
 }
 
 // Report passes a panic to Hooks.Panic. It logs it and emits an event, but for the same panic at most once
-// in toldAgain, or again after a pass that succeeded. Clock, log and hooks are code of others, too: a panic
+// in reportedAgain, or again after a pass that succeeded. Clock, log and hooks are code of others, too: a panic
 // there can't be reported any more.
 func (g *Guard) Report(ctx context.Context, at Place, end *Caught) {
 	if g.hooks.Panic != nil {
@@ -84,49 +84,49 @@ func panicSentence(at Place, end *Caught) string {
 }
 
 const (
-	// toldAgain is after what time the same panic of the same object is logged again.
-	toldAgain = 10 * time.Minute
-	// placesTold and textsTold, of each place, bound Guard.told.
-	placesTold = 10_000
-	textsTold  = 8
+	// reportedAgain is after what time the same panic of the same object is logged again.
+	reportedAgain = 10 * time.Minute
+	// placesReported and textsReported, of each place, bound Guard.reported.
+	placesReported = 10_000
+	textsReported  = 8
 )
 
-// first reports whether the panic was not logged within toldAgain, and remembers it.
+// first reports whether the panic was not logged within reportedAgain, and remembers it.
 func (g *Guard) first(at Place, what string) bool {
 	var now time.Time
 	Catch(func() { now = g.now() })
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	texts := g.told[at]
+	texts := g.reported[at]
 	if recently(texts[what], now) {
 		return false
 	}
-	if texts == nil && len(g.told) >= placesTold {
+	if texts == nil && len(g.reported) >= placesReported {
 		g.forgetOld(now)
 	}
-	if texts == nil || len(texts) >= textsTold {
+	if texts == nil || len(texts) >= textsReported {
 		texts = make(map[string]time.Time)
-		g.told[at] = texts
+		g.reported[at] = texts
 	}
 	texts[what] = now
 	return true
 }
 
-// recently reports whether something was logged less than toldAgain ago. It returns false if the clock
+// recently reports whether something was logged less than reportedAgain ago. It returns false if the clock
 // went back.
-func recently(told, now time.Time) bool {
-	ago := now.Sub(told)
-	return !told.IsZero() && ago >= 0 && ago < toldAgain
+func recently(reported, now time.Time) bool {
+	ago := now.Sub(reported)
+	return !reported.IsZero() && ago >= 0 && ago < reportedAgain
 }
 
 // forgetOld makes room: it drops what may be logged again or, if that is not enough, everything.
 func (g *Guard) forgetOld(now time.Time) {
-	maps.DeleteFunc(g.told, func(_ Place, texts map[string]time.Time) bool {
-		maps.DeleteFunc(texts, func(_ string, told time.Time) bool { return !recently(told, now) })
+	maps.DeleteFunc(g.reported, func(_ Place, texts map[string]time.Time) bool {
+		maps.DeleteFunc(texts, func(_ string, reported time.Time) bool { return !recently(reported, now) })
 		return len(texts) == 0
 	})
-	if len(g.told) >= placesTold {
-		clear(g.told)
+	if len(g.reported) >= placesReported {
+		clear(g.reported)
 	}
 }
 
@@ -134,8 +134,8 @@ func (g *Guard) forgetOld(now time.Time) {
 func (g *Guard) succeeded(at Place) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.told) > 0 {
-		delete(g.told, at)
+	if len(g.reported) > 0 {
+		delete(g.reported, at)
 	}
 }
 
@@ -146,9 +146,9 @@ func (g *Guard) contain(h Hooks) Hooks {
 			g.Hook(kind, key, func() { event(kind, key, typ, reason, why) })
 		}
 	}
-	if told := h.Plan; told != nil {
+	if plan := h.Plan; plan != nil {
 		h.Plan = func(kind string, key object.Key, why decision.Why) {
-			g.Hook(kind, key, func() { told(kind, key, why) })
+			g.Hook(kind, key, func() { plan(kind, key, why) })
 		}
 	}
 	if transition := h.Transition; transition != nil {

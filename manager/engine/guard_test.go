@@ -18,7 +18,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// faulty are steps whose decision ends as its object's name says.
+// faulty are steps whose decision fails as the name of the object says.
 type faulty struct {
 	name string
 	list []int
@@ -46,9 +46,9 @@ func (p *faulty) Changes() []Change { return nil }
 
 type hushed[T any] struct{}
 
-// TestDecisionPanics: what panics in a decision is that object's failure. It is an error, an event
-// and a stack in the log once, a count each time, and all of it again after a success; the value of
-// a panic is nowhere, unless it is the runtime's.
+// TestDecisionPanics: a panic in a decision is a failure of that object. It causes an error, an event and a stack
+// in the log once, and a count each time. After a success all of that is repeated. The value of a panic is
+// nowhere, unless it is the runtime's.
 // Invariants: P11
 func TestDecisionPanics(t *testing.T) {
 	var log bytes.Buffer
@@ -105,11 +105,11 @@ func TestDecisionPanics(t *testing.T) {
 
 		e.Guard.succeeded(Place{InPass, "toy", key})
 		Isolate(func() { _, _ = r.Reconcile(context.Background(), key) })
-		require.Len(t, events, 2, "told again")
+		require.Len(t, events, 2, "reported again")
 	}
 }
 
-// failing is a worker whose first pass ends its goroutine, and whose second one panics.
+// failing is a worker whose first pass ends its goroutine, and whose second pass panics.
 type failing struct {
 	passes int
 	end    func()
@@ -145,9 +145,9 @@ func TestWorkOutlivesItsPasses(t *testing.T) {
 
 func reads(now *time.Time) func() time.Time { return func() time.Time { return *now } }
 
-// TestPanicsAreToldAgain: the same panic of the same object is told once in ten minutes, wherever it
-// was and however many texts take turns.
-func TestPanicsAreToldAgain(t *testing.T) {
+// TestPanicsAreReportedAgain: the same panic of the same object is reported once in ten minutes, wherever it occurs
+// and however many texts alternate.
+func TestPanicsAreReportedAgain(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	var events, counts int
 	c := newGuard(slog.New(slog.DiscardHandler), Hooks{
@@ -165,7 +165,7 @@ func TestPanicsAreToldAgain(t *testing.T) {
 		}
 		require.Equal(t, 2*3, events, in)
 		require.Equal(t, 2*1800, counts, in)
-		require.Len(t, c.told, i+1)
+		require.Len(t, c.reported, i+1)
 	}
 	now = now.Add(-time.Hour)
 	events = 0
@@ -173,39 +173,39 @@ func TestPanicsAreToldAgain(t *testing.T) {
 	require.Equal(t, 1, events, "a clock that went back keeps nothing quiet")
 }
 
-// TestPanicsToldAreBounded: what was told is forgotten, the oldest first, before it grows too large.
-func TestPanicsToldAreBounded(t *testing.T) {
+// TestReportedPanicsAreBounded: the memory of reported panics is bounded: the oldest are forgotten first.
+func TestReportedPanicsAreBounded(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	c := newGuard(slog.New(slog.DiscardHandler), Hooks{}, reads(&now))
 	at := func(i int) Place { return Place{"driver", "toy", object.Key{Name: strconv.Itoa(i)}} }
-	for i := range placesTold {
+	for i := range placesReported {
 		require.True(t, c.first(at(i), "one"))
 	}
-	now = now.Add(toldAgain / 2)
+	now = now.Add(reportedAgain / 2)
 	require.False(t, c.first(at(0), "one"))
 	require.True(t, c.first(at(1), "another"), "of a place that is known")
-	now = now.Add(toldAgain / 2)
-	require.True(t, c.first(at(placesTold), "one"))
-	require.Len(t, c.told, 2, "the others may be told again")
+	now = now.Add(reportedAgain / 2)
+	require.True(t, c.first(at(placesReported), "one"))
+	require.Len(t, c.reported, 2, "the others may be reported again")
 	require.False(t, c.first(at(1), "another"))
-	for i := range 3 * placesTold {
+	for i := range 3 * placesReported {
 		c.first(at(i), "one")
-		require.LessOrEqual(t, len(c.told), placesTold)
+		require.LessOrEqual(t, len(c.reported), placesReported)
 	}
 	for i := range 100 {
 		c.first(at(0), strconv.Itoa(i))
-		require.LessOrEqual(t, len(c.told[at(0)]), textsTold)
+		require.LessOrEqual(t, len(c.reported[at(0)]), textsReported)
 	}
 }
 
-// TestCaughtIsBounded: a type's name is another's text.
+// TestCaughtIsBounded: the name of a panic's type is cut, because others choose it.
 func TestCaughtIsBounded(t *testing.T) {
 	require.Equal(t, longestWhat+len("…"), len(bounded(strings.Repeat("a", longestWhat+1))))
 	require.Equal(t, "short", bounded("short"))
 }
 
-// TestEachCarriesPanics: all orders are carried out, and the first panic ends the pass that gave
-// them, with the stack that it had.
+// TestEachCarriesPanics: all orders are carried out, and the first panic ends the pass that gave them, with its
+// own stack.
 func TestEachCarriesPanics(t *testing.T) {
 	done := make([]bool, 40)
 	end := Catch(func() {

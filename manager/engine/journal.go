@@ -68,8 +68,8 @@ const journalKeeps = time.Hour
 
 // journal remembers what a dry run has reported, so that it is reported once. Losing it costs repetition.
 type journal struct {
-	mu   sync.Mutex
-	told map[journalKey]map[telling]entry
+	mu       sync.Mutex
+	reported map[journalKey]map[telling]entry
 }
 
 type journalKey struct {
@@ -98,7 +98,7 @@ func (j *journal) news(kind string, key object.Key, all []Change, now time.Time,
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	at := journalKey{kind, key}
-	known := j.told[at]
+	known := j.reported[at]
 	for t, e := range known {
 		if now.Sub(e.seen) > max(journalKeeps, 2*resync) {
 			delete(known, t)
@@ -118,10 +118,10 @@ func (j *journal) news(kind string, key object.Key, all []Change, now time.Time,
 		e.seen = now
 		known[n.telling] = e
 	}
-	if j.told == nil {
-		j.told = make(map[journalKey]map[telling]entry)
+	if j.reported == nil {
+		j.reported = make(map[journalKey]map[telling]entry)
 	}
-	j.told[at] = known
+	j.reported[at] = known
 	return out
 }
 
@@ -129,5 +129,5 @@ func (j *journal) news(kind string, key object.Key, all []Change, now time.Time,
 func (j *journal) forget(kind string, key object.Key) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.told, journalKey{kind, key})
+	delete(j.reported, journalKey{kind, key})
 }

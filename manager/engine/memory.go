@@ -6,8 +6,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// maxTold bounds how many different events about one object are remembered as emitted.
-const maxTold = 32
+// maxReported bounds how many different events about one object are remembered as emitted.
+const maxReported = 32
 
 // Memory is what a process remembers of the objects of a kind between passes. Losing it shortens a
 // backoff, or repeats an event.
@@ -19,7 +19,7 @@ type Memory struct {
 type remembered struct {
 	step     string // what failed last
 	failures int    // how often in a row
-	told     map[string]bool
+	reported map[string]bool
 }
 
 func (m *Memory) of(key object.Key) *remembered {
@@ -61,7 +61,7 @@ func (m *Memory) Succeeded(key object.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.keys[key]; r != nil && r.failures > 0 {
-		r.failures, r.told = 0, nil
+		r.failures, r.reported = 0, nil
 	}
 }
 
@@ -70,13 +70,13 @@ func (m *Memory) first(key object.Key, event string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of(key)
-	if r.told[event] {
+	if r.reported[event] {
 		return false
 	}
-	if r.told == nil || len(r.told) >= maxTold {
-		r.told = make(map[string]bool)
+	if r.reported == nil || len(r.reported) >= maxReported {
+		r.reported = make(map[string]bool)
 	}
-	r.told[event] = true
+	r.reported[event] = true
 	return true
 }
 

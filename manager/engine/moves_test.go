@@ -16,14 +16,14 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// machinesOf are a store's machines, with or without their states.
+// machinesOf returns the machines of a store, with or without their states.
 func machinesOf(t testing.TB, e *engine.Engine, c store.Collection[*machine.Machine]) *engine.Objects[*machine.Machine] {
 	states, err := fsm.New(fsm.Machines(nil)...)
 	require.NoError(t, err)
 	return engine.NewObjects(e, "machine", c, states)
 }
 
-// storedMachine stores a machine of that status.
+// storedMachine stores a machine with a status.
 func storedMachine(t require.TestingT, c store.Collection[*machine.Machine], s machine.Status) *machine.Machine {
 	ctx := context.Background()
 	m, err := c.Create(ctx, &machine.Machine{Meta: object.Meta{Key: key, Finalizers: []string{machine.Finalizer}}})
@@ -56,15 +56,15 @@ func anyStatus(t *rapid.T) machine.Status {
 	}
 }
 
-// statesOf are where a status stands, by the names of the tables.
+// statesOf returns the states of a status, by the names of the tables.
 func statesOf(s *machine.Status) map[string]string {
 	return map[string]string{
 		"phase": string(s.Phase), "deletion": string(s.DeletionStage()), "update": string(s.UpdateStage()),
 	}
 }
 
-// explained is the oracle: whether the moves lead, by the tables, from one status to the other. A stage
-// also ends with the phase that has it. Guards refuse their moves, since nothing was seen.
+// explained is the oracle: it reports whether the moves lead from one status to the other, by the tables. A stage
+// also ends with the phase that has it. Guards refuse their moves, because nothing was seen.
 func explained(from, to *machine.Status, moves []decision.Move) bool {
 	tables := map[string]*machine.Table{
 		"phase": machine.PhaseTable(), "deletion": machine.DeletionTable(), "update": machine.UpdateTable(),
@@ -81,7 +81,7 @@ func explained(from, to *machine.Status, moves []decision.Move) bool {
 	led := *from
 	led.Phase = machine.Phase(at["phase"])
 	if moved["deletion"] && moved["update"] {
-		return false // the operation is one or the other
+		return false // the operation is either a deletion or an update
 	}
 	for table, kind := range map[string]machine.OperationKind{"deletion": machine.OperationDelete, "update": machine.OperationInPlaceUpdate} {
 		if moved[table] {
@@ -96,18 +96,18 @@ func explained(from, to *machine.Status, moves []decision.Move) bool {
 	return want["phase"] == have["phase"] && want["deletion"] == have["deletion"] && want["update"] == have["update"]
 }
 
-// TestP44NoStageIsStoredWithoutAMove: for any status of a machine, any that it is to have, and any moves that are said to
-// lead there, it is stored if and only if they do. Otherwise nothing is stored, and no hook is told.
+// TestP44NoStageIsStoredWithoutAMove: a write changes a machine from any status to any other, with any moves. It
+// is stored if and only if the moves lead there. Otherwise nothing is stored, and no hook is called.
 // Invariants: P44
 func TestP44NoStageIsStoredWithoutAMove(t *testing.T) {
 	counts := map[bool]int{}
-	told := 0
+	reported := 0
 	e := engine.New(engine.Options{Hooks: engine.Hooks{
-		Transition: func(string, object.Key, decision.Move, decision.Why) { told++ },
+		Transition: func(string, object.Key, decision.Move, decision.Why) { reported++ },
 	}})
 	all := slices.Concat(edgesOf(machine.PhaseTable()), edgesOf(machine.DeletionTable()), edgesOf(machine.UpdateTable()))
 	written := func(rt require.TestingT, stored *store.Memory[*machine.Machine], before, after *machine.Machine, moves ...decision.Move) {
-		told = 0
+		reported = 0
 		want := after.Status
 		_, err := machinesOf(t, e, stored).Write(context.Background(), &engine.Write[*machine.Machine]{
 			Before: before, After: after, Status: true, Moves: moves,
@@ -119,13 +119,13 @@ func TestP44NoStageIsStoredWithoutAMove(t *testing.T) {
 		if legal {
 			require.NoError(rt, err)
 			require.Equal(rt, want, now.Status)
-			require.Equal(rt, len(moves), told)
+			require.Equal(rt, len(moves), reported)
 			return
 		}
 		require.ErrorIs(rt, err, engine.ErrUnexplained)
 		require.ErrorIs(rt, err, fsm.ErrIllegal)
 		require.Equal(rt, before, now)
-		require.Zero(rt, told)
+		require.Zero(rt, reported)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		stored := store.NewMemory[*machine.Machine](nil, nil)
@@ -147,7 +147,7 @@ func TestP44NoStageIsStoredWithoutAMove(t *testing.T) {
 		}
 		written(rt, stored, before, after, moves...)
 	})
-	for _, m := range all { // each edge, since draws may come to none that is legal
+	for _, m := range all { // each edge, because random moves may include no legal one
 		stored := store.NewMemory[*machine.Machine](nil, nil)
 		status := machine.Status{Phase: machine.PhaseTerminating}
 		enter(&status, m.Table, m.From)
@@ -180,7 +180,7 @@ func edgesOf(t *machine.Table) []decision.Move {
 	return moves
 }
 
-// BenchmarkWrite is what firing adds to a write of a status: at most 5 µs.
+// BenchmarkWrite measures what firing adds to a write of a status: at most 5 µs.
 func BenchmarkWrite(b *testing.B) {
 	ctx, e := context.Background(), engine.New(engine.Options{})
 	moves := []decision.Move{

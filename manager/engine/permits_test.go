@@ -9,15 +9,15 @@ import (
 	"github.com/millwright-go/millwright/manager/engine"
 )
 
-// seats are permits whose holders are numbers, and who uses them.
+// seats are permits whose holders are numbers, and records who uses them.
 type seats struct {
 	engine.Permits[int]
 	t     *testing.T
 	limit int
 	read  map[string]engine.Permit[int]
 	err   error
-	over  map[string]bool // does not use its permit any more
-	saw   map[string]int  // what Uses was told last
+	over  map[string]bool // holders that do not use their permit any more
+	saw   map[string]int  // what Uses was called with last
 	reads int
 }
 
@@ -36,8 +36,8 @@ func (s *seats) take(group, id string, holder int, again bool) bool {
 	return given
 }
 
-// TestPermitsAreLimitedByGroup: a group has no more holders than the limit; who has a permit has it, and one
-// that was given back, or is not used, is free.
+// TestPermitsAreLimitedByGroup: a group has no more holders than the limit. A holder that asks again keeps its
+// permit. A permit that was given back, or is not used, is free.
 func TestPermitsAreLimitedByGroup(t *testing.T) {
 	s := newSeats(t, 2)
 	require.True(t, s.take("x", "a", 1, false))
@@ -54,8 +54,8 @@ func TestPermitsAreLimitedByGroup(t *testing.T) {
 	require.Equal(t, 1, s.reads)
 }
 
-// TestPermitsOfBefore: what others use already counts. It is read until that succeeds, and before that
-// nothing is given; a panic there is as no answer.
+// TestPermitsOfBefore: what is in use already counts. It is read until that succeeds, and no permit is given
+// before. A panic in the read counts as a failure.
 func TestPermitsOfBefore(t *testing.T) {
 	s := newSeats(t, 1)
 	s.err = errors.New("not now")
@@ -73,7 +73,7 @@ func TestPermitsOfBefore(t *testing.T) {
 	require.Contains(t, s.read, "b", "what was read is not changed")
 }
 
-// TestPermitsRememberTheirHolders: what is kept of a holder is replaced only if it asks for that.
+// TestPermitsRememberTheirHolders: the record of a holder is replaced only if it asks for that.
 func TestPermitsRememberTheirHolders(t *testing.T) {
 	s := newSeats(t, 1)
 	require.True(t, s.take("x", "a", 1, false))
@@ -85,7 +85,8 @@ func TestPermitsRememberTheirHolders(t *testing.T) {
 	require.Equal(t, 3, s.saw["a"])
 }
 
-// TestPermitsSetAside: as many as the limit that were set aside let others go on, no more, and have to ask again.
+// TestPermitsSetAside: permits that were set aside let as many others proceed, up to the limit. Their holders have
+// to ask again.
 func TestPermitsSetAside(t *testing.T) {
 	s := newSeats(t, 1)
 	require.True(t, s.take("x", "a", 1, false))

@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// clock is a time that only a test moves.
+// clock is a time that only the test moves.
 type clock struct{ at atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Unix(0, c.at.Load()).UTC() }
@@ -22,7 +22,7 @@ func (c *clock) forward(d time.Duration) { c.at.Add(int64(d)) }
 func newClock() *clock                   { c := &clock{}; c.at.Store(1_800_000_000e9); return c }
 func key(n int) object.Key               { return object.Key{Name: fmt.Sprint("m", n)} }
 
-// popped takes the next key that is due without waiting for one.
+// popped takes the next key that is due, without waiting for one.
 func popped(q *Queue) (object.Key, bool) {
 	q.fire()
 	q.mu.Lock()
@@ -33,7 +33,7 @@ func popped(q *Queue) (object.Key, bool) {
 	return object.Key{}, false
 }
 
-// queueModel is a queue that is easy to see to be right.
+// queueModel is a queue that is simple enough to be obviously correct.
 type queueModel struct {
 	*clock
 	q       *Queue
@@ -82,7 +82,7 @@ func (m *queueModel) take(t *rapid.T) {
 	m.running[k] = true
 }
 
-// working is a key that is being worked on.
+// working returns a key that a worker has.
 func (m *queueModel) working() (object.Key, bool) {
 	for n := range 5 {
 		if m.running[key(n)] {
@@ -122,9 +122,8 @@ func (m *queueModel) fail(t *rapid.T) {
 	delete(m.running, k)
 }
 
-// TestQueueAgainstModel: a key is worked on by one worker at a time, is handed
-// out once for all times it was added, never before it is due, not during the
-// pause after a failure, and never forgotten.
+// TestQueueAgainstModel: a key is with one worker at a time, and is handed out once, no matter how often it was
+// added; never before it is due, and not during the pause after a failure. It is never forgotten.
 func TestQueueAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClock()
@@ -142,7 +141,7 @@ func TestQueueAgainstModel(t *testing.T) {
 	})
 }
 
-// TestQueueIsFair: the key that came first goes first, however often others come.
+// TestQueueIsFair: the key that was added first is handed out first, however often others are added.
 func TestQueueIsFair(t *testing.T) {
 	q := NewQueue(newClock().now)
 	defer q.Close()
@@ -153,13 +152,13 @@ func TestQueueIsFair(t *testing.T) {
 		k, ok := popped(q)
 		require.True(t, ok)
 		require.Equal(t, key(round%3), k)
-		q.Add(k) // while it is worked on
+		q.Add(k) // while a worker has it
 		q.Done(k, time.Time{})
 	}
 }
 
-// TestQueueManyWorkers: with real workers no key is worked on twice at a time,
-// and each is worked on after it was last added.
+// TestQueueManyWorkers: with real workers, no key is with two at a time, and each is handed out after it was last
+// added.
 func TestQueueManyWorkers(t *testing.T) {
 	const keys, rounds = 20, 200
 	q := NewQueue(time.Now)

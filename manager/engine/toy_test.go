@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// lamp is an object of a kind that nothing in this repository knows.
+// lamp is an object of a kind that nothing else in this repository knows.
 type lamp struct {
 	object.Meta
 	On  bool // spec
@@ -41,7 +41,7 @@ type lamps struct {
 	edit func(*engine.Step)
 	// instead is executed instead of the write; nil: the write is.
 	instead func(context.Context, *engine.Pass) error
-	// unnamed: it does not say what its plans would change.
+	// unnamed says that Changes returns nothing.
 	unnamed bool
 
 	reads     []bool // which of them were live
@@ -109,7 +109,7 @@ func (p *lampPass) Changes() []engine.Change {
 	return []engine.Change{{What: "update status of lamp " + p.Key.String()}}
 }
 
-// stale is a collection whose cache shows what it was given, or what is stored if that is nil.
+// stale is a collection whose cache shows a given object; if that is nil, what is stored.
 type stale struct {
 	*store.Memory[*lamp]
 	cached *lamp
@@ -130,7 +130,7 @@ func (s *stale) UpdateStatus(ctx context.Context, l *lamp) (*lamp, error) {
 
 var start = time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 
-// clock returns a clock that stands still, and how to put it forward.
+// clock returns a clock that stands still, and a function that moves it forward.
 func clock() (now func() time.Time, forward func(time.Duration)) {
 	at := start
 	return func() time.Time { return at }, func(d time.Duration) { at = at.Add(d) }

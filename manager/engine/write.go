@@ -69,7 +69,7 @@ var ErrUnexplained = errors.New("the moves do not explain the change")
 // Write fires the moves, and then stores the change if what is stored is still Before. A write whose moves
 // are not on the tables, lead elsewhere or are refused by a guard is an [ErrUnexplained]. It wraps the
 // error of [States], and nothing is stored. Other errors are the store's. Once the change is stored,
-// Hooks.Transition is told of each move, in order. Write returns the object as it is stored.
+// Hooks.Transition is called with each move, in order. Write returns the object as it is stored.
 func (o *Objects[T]) Write(ctx context.Context, w *Write[T]) (after T, err error) {
 	if err := o.Check(ctx, w); err != nil {
 		return after, err

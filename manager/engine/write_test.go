@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// wired are states of lamps: any moves are legal but those to errWire.
+// wired are states of lamps: all moves are legal, except those to errWire.
 type wired struct {
 	err  error
 	seen any
@@ -26,7 +26,7 @@ func (w *wired) Fire(_ context.Context, _, _ *lamp, seen any, _ ...decision.Move
 	return w.err
 }
 
-// TestWrite: moves are fired before the write and told after it, in order, and only if it is stored. A hook
+// TestWrite: moves are fired before the write, and reported after it, in order, if the write is stored. A hook
 // that panics changes nothing.
 // Invariants: P44
 func TestWrite(t *testing.T) {
@@ -36,9 +36,9 @@ func TestWrite(t *testing.T) {
 		stateless bool
 		prepare   func(w *engine.Write[*lamp], states *wired)
 		err       error
-		told      []decision.Move
+		reported  []decision.Move
 	}{
-		"stored":              {told: []decision.Move{lit, dimmed}},
+		"stored":              {reported: []decision.Move{lit, dimmed}},
 		"refused":             {prepare: func(_ *engine.Write[*lamp], s *wired) { s.err = errWire }, err: errWire},
 		"conflict":            {prepare: func(w *engine.Write[*lamp], _ *wired) { w.Before.Version, w.After.Version = "7", "7" }, err: store.ErrConflict},
 		"of another version":  {prepare: func(w *engine.Write[*lamp], _ *wired) { w.Before.Version = "7" }, err: engine.ErrUnexplained},
@@ -47,13 +47,13 @@ func TestWrite(t *testing.T) {
 		"no states, no moves": {stateless: true, prepare: func(w *engine.Write[*lamp], _ *wired) { w.Moves = make([]decision.Move, 2) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var told []decision.Move
+			var reported []decision.Move
 			e := engine.New(engine.Options{Hooks: engine.Hooks{
 				Transition: func(kind string, at object.Key, move decision.Move, because decision.Why) {
 					require.Equal(t, "lamp", kind)
 					require.Equal(t, key, at)
 					require.Equal(t, why, because)
-					told = append(told, move)
+					reported = append(reported, move)
 					panic("a hook")
 				},
 			}})
@@ -74,7 +74,7 @@ func TestWrite(t *testing.T) {
 			}
 			made, err := lamps.Write(t.Context(), w)
 			require.ErrorIs(t, err, c.err)
-			require.Equal(t, c.told, told)
+			require.Equal(t, c.reported, reported)
 			now, missing := lamps.Live().Get(t.Context(), key)
 			require.NoError(t, missing)
 			require.Equal(t, c.err == nil, now.Lit)
@@ -89,7 +89,7 @@ func TestWrite(t *testing.T) {
 	require.Nil(t, engine.NewObjects[*lamp](engine.New(engine.Options{}), "lamp", nil, nil))
 }
 
-// TestOrdersAreAboutWhatWasRead: an order to change an object that the pass has not read is no order.
+// TestOrdersAreAboutWhatWasRead: an order to change an object that the pass has not read is not carried out.
 func TestOrdersAreAboutWhatWasRead(t *testing.T) {
 	e := engine.New(engine.Options{})
 	stored := store.NewMemory[*lamp](nil, nil)

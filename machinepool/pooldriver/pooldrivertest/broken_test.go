@@ -17,7 +17,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// broken is a Memory with some calls done differently.
+// broken is a Memory whose calls a test can replace.
 type broken struct {
 	*Memory
 	features machinepool.Features
@@ -32,10 +32,10 @@ type broken struct {
 	replace   func(context.Context, *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error)
 	drained   func(context.Context, *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error)
 	listing   func(context.Context, *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error)
-	end       <-chan struct{} // of the test
+	end       <-chan struct{} // closed at the end of the test
 	full      atomic.Bool     // there is no quota left
-	refused   error           // what is answered then
-	left      sync.Map        // what else there is of groups
+	refused   error           // the answer when there is no quota left
+	left      sync.Map        // other things that groups leave behind
 }
 
 func newBroken(m *Memory) *broken {
@@ -51,7 +51,7 @@ func newBroken(m *Memory) *broken {
 	return b
 }
 
-func aside[Q, R any](
+func through[Q, R any](
 	ctx context.Context, b *broken, call machinepool.Call, class *machine.Class, req *Q, do func(context.Context, *Q) (*R, error),
 ) (response *R, err error) {
 	err = b.around(ctx, call, class, func(ctx context.Context) (err error) {
@@ -79,18 +79,18 @@ func (b *broken) leftovers() (all []string) {
 func (b *broken) PoolFeatures() machinepool.Features { return b.features }
 
 func (b *broken) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
-	return aside(ctx, b, machinepool.CreatePool, req.Class, req, b.create)
+	return through(ctx, b, machinepool.CreatePool, req.Class, req, b.create)
 }
 
 func (b *broken) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
-	return aside(ctx, b, machinepool.UpdatePool, req.Class, req, b.update)
+	return through(ctx, b, machinepool.UpdatePool, req.Class, req, b.update)
 }
 
 func (b *broken) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
-	return aside(ctx, b, machinepool.ScalePool, req.Class, req, b.scale)
+	return through(ctx, b, machinepool.ScalePool, req.Class, req, b.scale)
 }
 
-// scaleWithin is what an honest driver does, with its quota.
+// scaleWithin scales a group as a correct driver does, within its quota.
 func (b *broken) scaleWithin(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
 	if g := b.group(req.Request); b.full.Load() && g != nil && req.To > g.target {
 		return nil, b.refused
@@ -99,27 +99,27 @@ func (b *broken) scaleWithin(ctx context.Context, req *pooldriver.ScalePoolReque
 }
 
 func (b *broken) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
-	return aside(ctx, b, machinepool.GetPoolStatus, req.Class, req, b.status)
+	return through(ctx, b, machinepool.GetPoolStatus, req.Class, req, b.status)
 }
 
 func (b *broken) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
-	return aside(ctx, b, machinepool.DeletePool, req.Class, req, b.remove)
+	return through(ctx, b, machinepool.DeletePool, req.Class, req, b.remove)
 }
 
 func (b *broken) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
-	return aside(ctx, b, machinepool.DeleteInstances, req.Class, req, b.instances)
+	return through(ctx, b, machinepool.DeleteInstances, req.Class, req, b.instances)
 }
 
 func (b *broken) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
-	return aside(ctx, b, machinepool.ReplaceInstance, req.Class, req, b.replace)
+	return through(ctx, b, machinepool.ReplaceInstance, req.Class, req, b.replace)
 }
 
 func (b *broken) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
-	return aside(ctx, b, machinepool.InstancesDrained, req.Class, req, b.drained)
+	return through(ctx, b, machinepool.InstancesDrained, req.Class, req, b.drained)
 }
 
 func (b *broken) ListPools(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
-	return aside(ctx, b, machinepool.ListPools, req.Class, req, b.listing)
+	return through(ctx, b, machinepool.ListPools, req.Class, req, b.listing)
 }
 
 // group returns the group that a request means. Nil: there is none.
@@ -145,7 +145,7 @@ type variant struct {
 
 type answer = pooldriver.Response
 
-// defaults replaces a spec that is refused with that code.
+// defaults replaces the spec of a class whose call is refused with that code.
 func defaults(code codes.Code) func(context.Context, machinepool.Call, *machine.Class, func(context.Context) error) error {
 	return func(ctx context.Context, _ machinepool.Call, class *machine.Class, next func(context.Context) error) error {
 		text := class.ProviderSpec

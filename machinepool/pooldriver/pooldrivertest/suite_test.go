@@ -60,7 +60,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// A driver and a setup without optional parts pass, and skip checks.
+// TestBarePools: a driver and a setup without optional parts pass, and skip checks.
 func TestBarePools(t *testing.T) {
 	suite := Suite{New: func(*testing.T) Setup {
 		m := NewMemory(MemoryOptions{})
@@ -85,7 +85,7 @@ func TestBarePools(t *testing.T) {
 	}
 }
 
-// needed has the five calls that every pool driver has.
+// needed is a driver with only the five calls that every pool driver has.
 type needed struct {
 	pooldriver.UnimplementedPools
 	m *Memory
@@ -115,7 +115,7 @@ func outcomes(t *testing.T, s Suite) []conformance.Outcome {
 	return conformance.Outcomes(t, s.checks())
 }
 
-// The expected checks find each broken driver, and each check finds some broken driver.
+// TestBrokenDriversFail: the expected checks fail for each broken driver, and each check fails for some driver.
 // Invariants: P38 P48
 func TestBrokenDriversFail(t *testing.T) {
 	found := map[string]bool{}
@@ -134,7 +134,7 @@ func TestBrokenDriversFail(t *testing.T) {
 	}
 }
 
-// brokenSuite leaves nothing out.
+// brokenSuite returns a suite of a broken driver, with all optional parts.
 func brokenSuite(v variant) Suite {
 	return Suite{
 		Prompt: conformance.PromptFor(v.fails),
@@ -155,7 +155,7 @@ func brokenSuite(v variant) Suite {
 	}
 }
 
-// Run reports a bug once: what builds on the duty that failed is not run.
+// TestOneBugFailsOneCheck: Run reports a bug once. It skips the checks that build on the duty that failed.
 func TestOneBugFailsOneCheck(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {

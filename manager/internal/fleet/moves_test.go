@@ -16,8 +16,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestIllegalMove: when clocks are restarted, a move that the table does not know fails the pass, and
-// nothing of that machine is stored, nor of any in a dry run.
+// TestIllegalMove: if a restart of clocks contains a move that the table does not have, the pass fails and that
+// machine is not stored; in a dry run, none is.
 // Invariants: P44
 func TestIllegalMove(t *testing.T) {
 	ctx := t.Context()

@@ -13,15 +13,14 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestKeptAnswers: what the driver answered in a pass that met a conflict is taken by the next pass, once
-// and for a while, if nothing was written on which it rests. An answer about a VM is not taken for the
-// one that a further listing asks for: two are wanted for a verdict.
+// TestKeptAnswers: the next pass uses the answers of a pass that met a conflict, once and for a while, if nothing
+// they depend on was written. It asks again for a VM that another listing misses: a suspicion needs two answers.
 func TestKeptAnswers(t *testing.T) {
 	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		later      func(o *machine.Observation)
 		after      time.Duration
-		status, vm bool // are the answers to GetMachineStatus and CreateMachine taken
+		status, vm bool // the answers to GetMachineStatus and CreateMachine are used
 	}{
 		"nothing":              {status: true, vm: true},
 		"a moment before":      {after: validFor - 1, status: true, vm: true},

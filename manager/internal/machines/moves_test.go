@@ -20,7 +20,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// writes counts those of a collection.
+// writes is a collection that counts its writes.
 type writes struct {
 	store.Collection[*machine.Machine]
 	n int
@@ -36,8 +36,8 @@ func (w *writes) UpdateStatus(ctx context.Context, m *machine.Machine) (*machine
 	return w.Collection.UpdateStatus(ctx, m)
 }
 
-// TestIllegalMove: a plan whose move the tables do not know fails the pass before it is stored, and no VM
-// is made, also in a dry run. With the tables as they are, the same machine goes on.
+// TestIllegalMove: a plan with a move that the tables do not have fails the pass before it is stored, and no VM is
+// made, even in a dry run. With the real tables, the same machine goes on.
 // Invariants: P44
 func TestIllegalMove(t *testing.T) {
 	ctx, key := t.Context(), object.Key{Namespace: "fleet", Name: "a"}

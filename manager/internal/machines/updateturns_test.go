@@ -14,8 +14,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestTurnsOutlastTheCache: a turn is not given up for what was so before it, which
-// a cache may go on showing for a while.
+// TestTurnsOutlastTheCache: a turn does not end because a cache shows the machine as it was before.
 func TestTurnsOutlastTheCache(t *testing.T) {
 	since := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	failed := machine.Operation{Kind: machine.OperationUpdate, State: machine.StateFailed, Code: codes.Unimplemented}
@@ -23,7 +22,7 @@ func TestTurnsOutlastTheCache(t *testing.T) {
 		phase     machine.Phase
 		op        machine.Operation
 		at        time.Duration // of phase and operation, from the turn on
-		soon, end bool          // is the turn held right after that, and a minute later
+		soon, end bool          // the turn is still taken right after that, and a minute later
 	}{
 		"unhealthy before": {phase: machine.PhaseUnknown, at: -time.Minute, soon: true},
 		"unhealthy since":  {phase: machine.PhaseUnknown, at: time.Second},

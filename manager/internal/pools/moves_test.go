@@ -17,8 +17,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestIllegalMove: a plan whose move the table does not know fails the pass before anything of it is
-// stored, also in a dry run. With the table as it is, the same pool goes on.
+// TestIllegalMove: a plan with a move that the table does not have fails the pass before anything is stored, even
+// in a dry run. With the real table, the same pool goes on.
 // Invariants: P44
 func TestIllegalMove(t *testing.T) {
 	ctx, key := t.Context(), object.Key{Namespace: "fleet", Name: "a"}

@@ -23,25 +23,25 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// herd is a pool world whose managers look for orphans; told are the events.
-type herd struct {
+// orphanWorld is a world of pools whose managers delete orphans; reported are the events.
+type orphanWorld struct {
 	*poolWorld
-	process *manager.Manager
-	told    []string
+	process  *manager.Manager
+	reported []string
 }
 
-func newHerd(t testing.TB) *herd {
-	h := &herd{poolWorld: newPoolWorld(t)}
+func newOrphanWorld(t testing.TB) *orphanWorld {
+	h := &orphanWorld{poolWorld: newPoolWorld(t)}
 	h.safety = safety.DefaultPolicy()
 	h.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, why string) {
-		h.told = append(h.told, reason+": "+why)
+		h.reported = append(h.reported, reason+": "+why)
 	}
 	h.process = h.start(&testkit.Fuse{})
 	return h
 }
 
-// stray makes a group as a create does that came in late.
-func (h *herd) stray(cluster, name string) string {
+// addOrphanGroup makes a group as a late create does.
+func (h *orphanWorld) addOrphanGroup(cluster, name string) string {
 	class := h.provider.Class(object.Key{Namespace: "fleet", Name: "small"}, drivertest.MemorySpec{Cluster: cluster, Size: "small"})
 	a, err := h.provider.CreatePool(h.t.Context(), &pooldriver.CreatePoolRequest{Replicas: 2, Request: pooldriver.Request{
 		Pool: &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}}, Class: class,
@@ -51,8 +51,8 @@ func (h *herd) stray(cluster, name string) string {
 	return a.GroupID
 }
 
-// add stores a pool that nothing is done about, with that group recorded.
-func (h *herd) add(name, group string) *machinepool.Pool {
+// add stores a pool that no pass works on, with a group recorded.
+func (h *orphanWorld) add(name, group string) *machinepool.Pool {
 	p, err := h.pools.Create(h.t.Context(), &machinepool.Pool{
 		Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}},
 		Spec: machinepool.Spec{Template: machinepool.Template{Class: machine.ClassRef{Name: "small"}}},
@@ -65,15 +65,15 @@ func (h *herd) add(name, group string) *machinepool.Pool {
 	return p
 }
 
-// has are the groups of a cluster, by ID.
-func (h *herd) has(cluster string) map[string]object.Key {
+// has returns the groups of a cluster, by ID.
+func (h *orphanWorld) has(cluster string) map[string]object.Key {
 	class := h.provider.Class(object.Key{Namespace: "fleet", Name: "small"}, drivertest.MemorySpec{Cluster: cluster, Size: "small"})
 	a, err := h.provider.ListPools(h.t.Context(), &pooldriver.ListPoolsRequest{Class: class, Secret: h.provider.Secret(object.Key{Namespace: "fleet", Name: "cloud"})})
 	require.NoError(h.t, err)
 	return a.Groups
 }
 
-func (h *herd) lookAt(kind manager.Kind) error {
+func (h *orphanWorld) lookAt(kind manager.Kind) error {
 	for _, r := range h.process.Reconcilers() {
 		if r.Kind() == kind {
 			_, err := r.Reconcile(h.t.Context(), manager.Fleet)
@@ -84,30 +84,29 @@ func (h *herd) lookAt(kind manager.Kind) error {
 	return nil
 }
 
-// watch has orphans looked for, for a while.
-func (h *herd) watch(d time.Duration) {
+// watch looks for orphans for a while.
+func (h *orphanWorld) watch(d time.Duration) {
 	for end := h.now.Add(d); !h.now.After(end); h.now = h.now.Add(5 * time.Second) {
 		require.NoError(h.t, h.lookAt(manager.KindReachability))
 		require.NoError(h.t, h.lookAt(manager.KindOrphans))
 	}
 }
 
-func (h *herd) heard(sentence string) (n int) {
-	for _, told := range h.told {
-		if told == sentence {
+func (h *orphanWorld) countReported(sentence string) (n int) {
+	for _, reported := range h.reported {
+		if reported == sentence {
 			n++
 		}
 	}
 	return n
 }
 
-// TestOrphanGroupsAreCollected: of groups that are no pool's, those of this cluster are
-// deleted by their ID at the second sighting; no group of a pool is, and none of another
-// cluster.
+// TestOrphanGroupsAreCollected: groups of this cluster that belong to no pool are deleted by their ID when they
+// are seen a second time. Groups of pools and of other clusters stay.
 // Invariants: P35
 func TestOrphanGroupsAreCollected(t *testing.T) {
-	h := newHerd(t)
-	own, lost, foreign := h.stray("blue", "web"), h.stray("blue", "lost"), h.stray("red", "other")
+	h := newOrphanWorld(t)
+	own, lost, foreign := h.addOrphanGroup("blue", "web"), h.addOrphanGroup("blue", "lost"), h.addOrphanGroup("red", "other")
 	require.NoError(t, h.lookAt(manager.KindReachability))
 	require.NoError(t, h.lookAt(manager.KindOrphans))
 	h.now = h.now.Add(29 * time.Second)
@@ -119,18 +118,18 @@ func TestOrphanGroupsAreCollected(t *testing.T) {
 	require.Equal(t, []string{lost}, h.deletes)
 	require.Equal(t, map[string]object.Key{own: poolKey}, h.has("blue"), "web is a pool, and may be about to adopt it")
 	require.Contains(t, h.has("red"), foreign)
-	require.Equal(t, 1, h.heard("OrphanGroup: group "+lost+" was made for pool fleet/lost, which is gone"), h.told)
+	require.Equal(t, 1, h.countReported("OrphanGroup: group "+lost+" was made for pool fleet/lost, which is gone"), h.reported)
 	h.watch(2 * time.Hour)
 	require.Equal(t, []string{lost}, h.deletes)
 	require.Less(t, h.calls[machinepool.ListPools], 14, "four times an hour")
 }
 
-// TestNoGroupOfAPoolIsCollected: a pool keeps the group of its name and the one that it has
-// recorded, until it is gone.
+// TestNoGroupOfAPoolIsCollected: until a pool is gone, the group of its name and the group that it has recorded
+// stay.
 // Invariants: P15
 func TestNoGroupOfAPoolIsCollected(t *testing.T) {
-	h := newHerd(t)
-	byName, byID := h.stray("blue", "new"), h.stray("blue", "renamed")
+	h := newOrphanWorld(t)
+	byName, byID := h.addOrphanGroup("blue", "new"), h.addOrphanGroup("blue", "renamed")
 	pools := []*machinepool.Pool{h.add("new", ""), h.add("other", byID)}
 	h.watch(2 * time.Hour)
 	require.Empty(t, h.deletes)
@@ -142,26 +141,26 @@ func TestNoGroupOfAPoolIsCollected(t *testing.T) {
 	require.Empty(t, h.has("blue"))
 }
 
-// behind are pools of which the cache knows none.
+// behind is a collection of pools whose cache shows none.
 type behind struct {
 	store.Collection[*machinepool.Pool]
 }
 
 func (behind) List(context.Context, store.Query) ([]*machinepool.Pool, error) { return nil, nil }
 
-// TestOrphanGroupsAreJudgedByALiveRead: a cache that has no pools yet costs no group.
+// TestOrphanGroupsAreJudgedByALiveRead: no group is deleted because a cache shows no pools yet.
 func TestOrphanGroupsAreJudgedByALiveRead(t *testing.T) {
-	h := newHerd(t)
+	h := newOrphanWorld(t)
 	h.cached = func(c store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] { return behind{c} }
 	h.process = h.start(&testkit.Fuse{})
-	h.stray("blue", "web")
-	byID, lost := h.stray("blue", "renamed"), h.stray("blue", "lost")
+	h.addOrphanGroup("blue", "web")
+	byID, lost := h.addOrphanGroup("blue", "renamed"), h.addOrphanGroup("blue", "lost")
 	h.add("other", byID)
 	h.watch(2 * time.Hour)
 	require.Equal(t, []string{lost}, h.deletes)
 }
 
-// unlistable are pools of which no live list succeeds.
+// unlistable is a collection of pools whose live lists fail.
 type unlistable struct {
 	store.Collection[*machinepool.Pool]
 }
@@ -178,10 +177,10 @@ func (unlisted) List(context.Context, store.Query) ([]*machinepool.Pool, error) 
 	return nil, errUnlisted
 }
 
-// TestOrphanGroupsAreNotJudgedWithoutARead: pools that can't be listed are not gone. The pass
-// fails, though the rest of the store answers.
+// TestOrphanGroupsAreNotJudgedWithoutARead: if pools can't be listed, the pass fails, and no group is deleted,
+// although the rest of the store answers.
 func TestOrphanGroupsAreNotJudgedWithoutARead(t *testing.T) {
-	h := newHerd(t)
+	h := newOrphanWorld(t)
 	h.cached = func(c store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] { return unlistable{c} }
 	var reads []error
 	h.hooks.Effect = func(_ manager.Kind, _ object.Key, effect string, _ time.Duration, err error) {
@@ -190,7 +189,7 @@ func TestOrphanGroupsAreNotJudgedWithoutARead(t *testing.T) {
 		}
 	}
 	h.process = h.start(&testkit.Fuse{})
-	h.stray("blue", "lost")
+	h.addOrphanGroup("blue", "lost")
 	_, err := h.machines.Create(t.Context(), &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "m"}}})
 	require.NoError(t, err)
 	require.NoError(t, h.lookAt(manager.KindReachability))
@@ -199,12 +198,12 @@ func TestOrphanGroupsAreNotJudgedWithoutARead(t *testing.T) {
 	require.Empty(t, h.deletes)
 }
 
-// TestOrphanGroupIsLookedAtJustBefore: a pool that is created between the last live read of
-// all and the delete keeps its group.
+// TestOrphanGroupIsLookedAtJustBefore: a pool that is created between the last live list and the delete keeps its
+// group.
 // Invariants: P15
 func TestOrphanGroupIsLookedAtJustBefore(t *testing.T) {
 	for _, name := range []string{"lost", "other"} {
-		h := newHerd(t)
+		h := newOrphanWorld(t)
 		f, reads := &testkit.Fuse{}, 0
 		h.hooks.Effect = func(_ manager.Kind, _ object.Key, effect string, _ time.Duration, _ error) {
 			if effect == "ReadPools" {
@@ -212,7 +211,7 @@ func TestOrphanGroupIsLookedAtJustBefore(t *testing.T) {
 			}
 		}
 		h.process = h.start(f)
-		lost := h.stray("blue", "lost")
+		lost := h.addOrphanGroup("blue", "lost")
 		f.Before = func(int) {
 			if reads == 2 {
 				f.Before = nil
@@ -225,13 +224,13 @@ func TestOrphanGroupIsLookedAtJustBefore(t *testing.T) {
 	}
 }
 
-// TestOrphanGroupsAreBraked: of many groups without a pool three go in a period.
+// TestOrphanGroupsAreBraked: of many groups without a pool, three are deleted per period.
 func TestOrphanGroupsAreBraked(t *testing.T) {
-	h := newHerd(t)
+	h := newOrphanWorld(t)
 	h.safety.BrakeShare = object.Off
 	h.process = h.start(&testkit.Fuse{})
 	for i := range 7 {
-		h.stray("blue", fmt.Sprint("lost-", i))
+		h.addOrphanGroup("blue", fmt.Sprint("lost-", i))
 	}
 	h.watch(h.safety.OrphanPeriod - time.Minute)
 	require.Len(t, h.deletes, 3)
@@ -240,43 +239,42 @@ func TestOrphanGroupsAreBraked(t *testing.T) {
 	require.Empty(t, h.has("blue"))
 }
 
-// TestOrphanGroupsOfAnEmptyStore: where nothing is stored, no group goes; a machine is
-// something.
+// TestOrphanGroupsOfAnEmptyStore: if nothing is stored, no group is deleted. One machine is enough.
 func TestOrphanGroupsOfAnEmptyStore(t *testing.T) {
-	h := newHerd(t)
-	lost := h.stray("blue", "lost")
+	h := newOrphanWorld(t)
+	lost := h.addOrphanGroup("blue", "lost")
 	require.NoError(t, h.pools.Delete(t.Context(), poolKey, h.pool().UID))
 	h.watch(time.Hour)
 	require.Empty(t, h.deletes)
-	require.Equal(t, 1, h.heard("StoreIsEmptyForGroups: 1 groups have no pool, but the store holds no pool, machine, set or deployment: "+
-		"none is deleted; if the store is the right one, set OrphansOfEmptyStore in the policy"), h.told)
+	require.Equal(t, 1, h.countReported("StoreIsEmptyForGroups: 1 groups have no pool, but the store holds no pool, machine, set or deployment: "+
+		"none is deleted; if the store is the right one, set OrphansOfEmptyStore in the policy"), h.reported)
 	_, err := h.machines.Create(t.Context(), &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "m"}}})
 	require.NoError(t, err)
 	h.watch(time.Hour)
 	require.Equal(t, []string{lost}, h.deletes)
 }
 
-// TestOrphanGroupThatTakesItsTime: a group that is being deleted is no failure; one that
-// can't be deleted is told of, and tried again.
+// TestOrphanGroupThatTakesItsTime: a deletion that takes long is no failure. A group that can't be deleted is
+// reported, and tried again.
 func TestOrphanGroupThatTakesItsTime(t *testing.T) {
-	h := newHerd(t)
-	lost := h.stray("blue", "lost")
+	h := newOrphanWorld(t)
+	lost := h.addOrphanGroup("blue", "lost")
 	h.provider.FailPoolNext(machinepool.DeletePool, codes.New(codes.Aborted, "it is going"))
 	h.provider.FailPoolNext(machinepool.DeletePool, codes.New(codes.Unavailable, "not now"))
 	h.watch(time.Hour)
 	require.Equal(t, []string{lost, lost, lost}, h.deletes)
-	require.Equal(t, 2, h.heard("OrphanGroup: group "+lost+" was made for pool fleet/lost, which is gone"), "as it begins and at its end: %s", h.told)
-	require.Equal(t, 1, h.heard("OrphanGroupDeleteFailed: orphan group "+lost+" could not be deleted: UNAVAILABLE: not now"), h.told)
+	require.Equal(t, 2, h.countReported("OrphanGroup: group "+lost+" was made for pool fleet/lost, which is gone"), "as it begins and at its end: %s", h.reported)
+	require.Equal(t, 1, h.countReported("OrphanGroupDeleteFailed: orphan group "+lost+" could not be deleted: UNAVAILABLE: not now"), h.reported)
 	require.Empty(t, h.has("blue"))
 }
 
-// TestOrphanGroupsKilledAnywhere: killed at any call of a collection, and followed by a fresh
-// process, the group without a pool goes, and no other does.
+// TestOrphanGroupsKilledAnywhere: the process is killed at any call while it deletes orphans, and a new one
+// follows. The group without a pool is deleted, and no other.
 // Invariants: P15
 func TestOrphanGroupsKilledAnywhere(t *testing.T) {
 	collect := func(f *testkit.Fuse) (calls int) {
-		h := newHerd(t)
-		own, lost := h.stray("blue", "web"), h.stray("blue", "lost")
+		h := newOrphanWorld(t)
+		own, lost := h.addOrphanGroup("blue", "web"), h.addOrphanGroup("blue", "lost")
 		h.process = h.start(f)
 		for end := h.now.Add(time.Minute); h.now.Before(end) && !f.Dead; h.now = h.now.Add(5 * time.Second) {
 			_ = h.lookAt(manager.KindReachability)
@@ -295,25 +293,24 @@ func TestOrphanGroupsKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestDryRunOfOrphanGroups: in a dry run a group is listed and not deleted, and it
-// is told what would be.
+// TestDryRunOfOrphanGroups: a dry run lists a group and reports its deletion, but does not delete it.
 func TestDryRunOfOrphanGroups(t *testing.T) {
-	h := newHerd(t)
+	h := newOrphanWorld(t)
 	var observed []string
 	h.observe, h.hooks.DryRun = true, func(_ manager.Kind, _ object.Key, what, _, why string) { observed = append(observed, what+": "+why) }
 	h.process = h.start(&testkit.Fuse{})
-	lost := h.stray("blue", "lost")
+	lost := h.addOrphanGroup("blue", "lost")
 	h.watch(time.Hour)
 	require.Empty(t, h.deletes)
 	require.Equal(t, []string{"call DeletePool for pool fleet/lost: group " + lost + " was made for pool fleet/lost, which is gone"}, observed)
 }
 
-// plainPools is a driver that names no groups.
+// plainPools is a driver that lists no groups.
 type plainPools struct{ pooldriver.Driver }
 
-// TestGroupsThatNobodyLists: without a lister nothing is asked and nothing told.
+// TestGroupsThatNobodyLists: if the driver can't list groups, nothing is called or reported.
 func TestGroupsThatNobodyLists(t *testing.T) {
-	h := newHerd(t)
+	h := newOrphanWorld(t)
 	m, err := manager.New(manager.Options{
 		Store:  manager.Store{Machines: h.machines, Classes: h.classes, Secrets: h.secrets, Pools: h.pools},
 		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
@@ -326,14 +323,14 @@ func TestGroupsThatNobodyLists(t *testing.T) {
 	})
 	require.NoError(t, err)
 	h.process = m
-	h.stray("blue", "lost")
+	h.addOrphanGroup("blue", "lost")
 	h.watch(time.Hour)
 	require.Empty(t, h.calls)
-	require.Empty(t, h.told)
+	require.Empty(t, h.reported)
 }
 
-// TestDeletedPoolFindsTheGroupMadeAgain: the ID of a group that was lost does not hide the
-// one that was made in its place, whose answer was lost, from the pool's deletion.
+// TestDeletedPoolFindsTheGroupMadeAgain: a group was lost, and the answer of the create that replaced it, too.
+// Although the pool has recorded the old ID, its deletion finds the new group.
 // Invariants: P35
 func TestDeletedPoolFindsTheGroupMadeAgain(t *testing.T) {
 	l := undying(newPoolWorld(t))

@@ -36,8 +36,8 @@ func undying(w *poolWorld) *poolLife {
 	return l
 }
 
-// TestPoolLife: without any fault, three instances that become five and then
-// two are five, in one group, and a settled pool costs no write.
+// TestPoolLife: without any fault, a pool of three instances that grows to five and shrinks to two has made five,
+// in one group. A settled pool costs no write.
 // Invariants: P37
 func TestPoolLife(t *testing.T) {
 	l := undying(newPoolWorld(t))
@@ -51,9 +51,8 @@ func TestPoolLife(t *testing.T) {
 	assert.Equal(t, before, l.writes, "settled, and written all the same")
 }
 
-// TestPoolKilledAnywhere kills the manager at every call of a life to any port,
-// once before and once after the call takes effect: it ends as without the
-// kill, with one group and not one instance more.
+// TestPoolKilledAnywhere kills the manager at every call to any port, once before and once after the call takes
+// effect. The pool ends as without the kill, with one group and no additional instance.
 // Invariants: P34 P36
 func TestPoolKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
@@ -76,8 +75,8 @@ func TestPoolKilledAnywhere(t *testing.T) {
 	}
 }
 
-// P36: one process dies before it creates the group, the next one after it has created
-// the group from another template. That template is taken back: the group is updated.
+// TestPoolKilledAtTwoCreates: one process dies before it creates the group, and the next after it has created the
+// group from another template. That template is reverted, so the group is updated (P36).
 // Invariants: P36
 func TestPoolKilledAtTwoCreates(t *testing.T) {
 	l := undying(newPoolWorld(t))
@@ -101,7 +100,7 @@ func TestPoolKilledAtTwoCreates(t *testing.T) {
 	require.Equal(t, 1, l.calls[driver.Method(machinepool.UpdatePool)], "the group has the labels that nobody wants")
 }
 
-// A pool that grows again while instances are drained keeps them, and their nodes.
+// TestPoolKeepsNodes: a pool that grows again while instances are drained keeps them, and their nodes.
 // Invariants: P34
 func TestPoolKeepsNodes(t *testing.T) {
 	l := undying(newPoolWorld(t))
@@ -119,18 +118,20 @@ func TestPoolKeepsNodes(t *testing.T) {
 	require.Empty(t, l.pool().Status.Leaving)
 }
 
-// Nodes that carry their provider IDs in another spelling are counted and drained, and are told of. So
-// is one that gets its ID late: its instance stays.
+// TestP48PoolSpelledOtherwise: nodes that spell their provider IDs in another way are counted, drained and
+// reported. The instance of a node that gets its ID late stays.
 // Invariants: P48
 func TestP48PoolSpelledOtherwise(t *testing.T) {
 	w := newPoolWorld(t)
 	w.carried = strings.ToUpper
-	var told []string
-	w.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) { told = append(told, reason) }
+	var reported []string
+	w.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) {
+		reported = append(reported, reason)
+	}
 	l := undying(w)
 	l.live(4 * time.Minute)
 	l.settled(3)
-	require.Equal(t, 1, strings.Count(strings.Join(told, " "), "NodesSpelledOtherwise"), told)
+	require.Equal(t, 1, strings.Count(strings.Join(reported, " "), "NodesSpelledOtherwise"), reported)
 	require.NotNil(t, object.FindCondition(l.pool().Status.Conditions, machinepool.ConditionNodesUnmatched))
 
 	late, err := l.nodes.List(t.Context(), store.Query{})
@@ -156,7 +157,7 @@ func TestP48PoolSpelledOtherwise(t *testing.T) {
 	require.Contains(t, object.FindCondition(l.pool().Status.Conditions, machinepool.ConditionNodesUnmatched).Message, "node "+n.Name+" has no known owner")
 }
 
-// A size that the provider owns is followed.
+// TestPoolFollowsAnAutoscaler: if the provider owns the size, the pool follows it.
 // Invariants: P31
 func TestPoolFollowsAnAutoscaler(t *testing.T) {
 	l := undying(newPoolWorld(t))
@@ -168,8 +169,8 @@ func TestPoolFollowsAnAutoscaler(t *testing.T) {
 	require.Equal(t, int32(4), l.pool().Spec.Wanted())
 }
 
-// What fails is told, stored and tried again; a secret of a user is what
-// machines boot from if no other data are made.
+// TestPoolTroubles: failures are reported, stored and tried again. Machines boot from a user's secret if no other
+// data are made.
 func TestPoolTroubles(t *testing.T) {
 	w := newPoolWorld(t)
 	l := undying(w)
@@ -188,7 +189,7 @@ func TestPoolTroubles(t *testing.T) {
 	require.Equal(t, before+1, l.boot.renewed)
 }
 
-// TestPoolOfAUsersSecret: without Pools.Bootstrap the secret is read as it is.
+// TestPoolOfAUsersSecret: without Pools.Bootstrap, the secret is used as it is.
 func TestPoolOfAUsersSecret(t *testing.T) {
 	w := newPoolWorld(t)
 	var got *machine.Secret
@@ -238,8 +239,8 @@ func TestPoolOptions(t *testing.T) {
 	}
 }
 
-// TestPoolWakes: a pool is woken by itself, its class and that one's secrets, and nodes that come, go
-// and change their readiness.
+// TestPoolWakes: a pool is woken by itself, its class, the secrets of its class, and by nodes that appear,
+// disappear or change their readiness.
 func TestPoolWakes(t *testing.T) {
 	l := undying(newPoolWorld(t))
 	l.live(4 * time.Minute)
@@ -283,15 +284,14 @@ func TestPoolWakes(t *testing.T) {
 	}
 }
 
-// TestPoolsHaveNoOrphans: neither the VMs nor the nodes of pools are taken for
-// orphans, also by a driver that lists them.
+// TestPoolsHaveNoOrphans: VMs and nodes of pools do not count as orphans, even if the driver lists them.
 // Invariants: P39
 func TestPoolsHaveNoOrphans(t *testing.T) {
 	t.Run("as they are", func(t *testing.T) { poolsHaveNoOrphans(t, strings.Clone) })
 	t.Run("in another spelling", func(t *testing.T) { poolsHaveNoOrphans(t, func(id string) string { return strings.ToUpper(id) + "/" }) })
 }
 
-// poolsHaveNoOrphans has a pool whose driver spells IDs so.
+// poolsHaveNoOrphans makes a pool whose driver spells IDs as spell does.
 func poolsHaveNoOrphans(t *testing.T, spell func(string) string) {
 	t.Helper()
 	w := newPoolWorld(t)
@@ -337,8 +337,8 @@ func poolsHaveNoOrphans(t *testing.T, spell func(string) string) {
 	require.Equal(t, 1, marked)
 }
 
-// TestPoolTakesItsNodesBack: a node that was released because its pool had not
-// heard of it is the pool's again once it has.
+// TestPoolTakesItsNodesBack: a node that was marked as unmanaged, because its pool did not know it yet, belongs to
+// the pool once it does.
 // Invariants: P39
 func TestPoolTakesItsNodesBack(t *testing.T) {
 	w := newPoolWorld(t)
@@ -372,7 +372,7 @@ func TestPoolTakesItsNodesBack(t *testing.T) {
 	require.Zero(t, marks())
 }
 
-// TestPoolKeepsItsClass: a class goes after the last pool that is made from it.
+// TestPoolKeepsItsClass: a class is deleted only after the last pool that uses it.
 // Invariants: P39
 func TestPoolKeepsItsClass(t *testing.T) {
 	w := newPoolWorld(t)
@@ -414,7 +414,7 @@ func TestPoolKeepsItsClass(t *testing.T) {
 	require.Equal(t, 1, woken)
 }
 
-// watched tells of creates.
+// watched is a driver that reports creates.
 type watched struct {
 	pooldriver.Driver
 	create func(*pooldriver.CreatePoolRequest)
@@ -425,11 +425,11 @@ func (w *watched) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequ
 	return w.Driver.CreatePool(ctx, req)
 }
 
-// TestDryRunOfAPool has an onlooker pass by at each moment of a life: nothing is
-// written, called or drained by it.
+// TestDryRunOfAPool runs an observer at every point between a pool's creation and its end: it writes, calls and
+// drains nothing.
 func TestDryRunOfAPool(t *testing.T) {
 	l := undying(newPoolWorld(t))
-	looked, told := 0, 0
+	looked, reported := 0, 0
 	look := func() {
 		l.observe = true
 		onlooker := &poolLife{poolWorld: l.poolWorld, process: l.start(&testkit.Fuse{})}
@@ -440,7 +440,7 @@ func TestDryRunOfAPool(t *testing.T) {
 		require.Equal(t, before, []any{l.writes, l.groups, l.made, l.drained, l.pool()}, "%v", result.Why)
 		looked++
 		if result.At.IsZero() || result.At.After(l.now) {
-			told++
+			reported++
 		}
 	}
 	size := func(n int32) { l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &n }) }
@@ -458,12 +458,12 @@ func TestDryRunOfAPool(t *testing.T) {
 			break
 		}
 	}
-	require.Equal(t, looked, told, "no look is followed by another at once")
+	require.Equal(t, looked, reported, "no look is followed by another at once")
 	require.Nil(t, l.pool())
 }
 
-// TestP56PoolsWait: each call about a pool hears that the provider limits calls. It counts as not made,
-// and no other is made until then.
+// TestP56PoolsWait: for each kind of call about a pool, the provider limits calls. The call counts as not made,
+// and no other is made until the wait is over.
 // Invariants: P56
 func TestP56PoolsWait(t *testing.T) {
 	for _, method := range []machinepool.Call{
@@ -500,8 +500,8 @@ func TestP56PoolsWait(t *testing.T) {
 	}
 }
 
-// TestP56PacedPools: pools with a provider that takes a call in twenty seconds come to their end: the look
-// before a call does not take the turns of the call.
+// TestP56PacedPools: pools are complete in the end although the provider takes one call in twenty seconds:
+// GetPoolStatus before a call does not use up the call's turn.
 // Invariants: P56
 func TestP56PacedPools(t *testing.T) {
 	w := newPoolWorld(t)

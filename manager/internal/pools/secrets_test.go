@@ -18,10 +18,10 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// TestPoolSecretNamespaces: a pool whose class may not take its secret fails as a machine
-// does: by its status and an event, without a call and without a failed pass.
+// TestPoolSecretNamespaces: a pool whose class may not take its secret fails as a machine does: its status and an
+// event say so, no call is made, and the pass does not fail.
 func TestPoolSecretNamespaces(t *testing.T) {
-	h := newHerd(t)
+	h := newOrphanWorld(t)
 	class, err := h.classes.Get(t.Context(), object.Key{Namespace: "fleet", Name: "small"})
 	require.NoError(t, err)
 	class = class.Clone()
@@ -51,12 +51,12 @@ func TestPoolSecretNamespaces(t *testing.T) {
 	require.Equal(t, machinepool.PhaseFailed, p.Status.Phase)
 	require.Contains(t, p.Status.FailureMessage, why)
 	require.Equal(t, codes.InvalidArgument, p.Status.LastOperation.Code)
-	require.Contains(t, h.told[len(h.told)-1], why)
+	require.Contains(t, h.reported[len(h.reported)-1], why)
 	require.Empty(t, h.calls, "a call was made without its secret")
 }
 
-// TestNoCallRepeatsWhatPoolsBootFrom: no failed call of a pool shows its bootstrap data,
-// also where the request does not hold them.
+// TestNoCallRepeatsWhatPoolsBootFrom: no failed call of a pool reveals its bootstrap data, even if the request
+// does not hold them.
 func TestNoCallRepeatsWhatPoolsBootFrom(t *testing.T) {
 	for _, call := range []machinepool.Call{machinepool.GetPoolStatus, machinepool.ScalePool, machinepool.DeletePool, machinepool.CreatePool} {
 		l := undying(newPoolWorld(t))

@@ -18,8 +18,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// poolBooth makes the bootstrap tokens of a world of pools. It outlives managers.
-type poolBooth struct {
+// poolTokenMaker makes the bootstrap tokens of a world of pools. It outlives managers.
+type poolTokenMaker struct {
 	w       *poolWorld
 	tokens  map[string]string // by the pool's UID, from the first Ensure to Delete
 	until   map[string]time.Time
@@ -30,10 +30,10 @@ type poolBooth struct {
 	slow    bool // machines take longer to start than a token is valid
 }
 
-// poolBooth has the pool's bootstrap data ask for a token. Machines join while the token that their
-// group has is valid.
-func (w *poolWorld) poolBooth() *poolBooth {
-	b := &poolBooth{w: w, tokens: map[string]string{}, until: map[string]time.Time{}}
+// poolTokenMaker makes the pool's bootstrap data ask for a token. Machines join while the token of their group is
+// valid.
+func (w *poolWorld) poolTokenMaker() *poolTokenMaker {
+	b := &poolTokenMaker{w: w, tokens: map[string]string{}, until: map[string]time.Time{}}
 	_, err := w.secrets.Create(w.t.Context(), &machine.Secret{
 		Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "boot"}},
 		Data: map[string][]byte{machine.UserData: []byte("join <<BOOTSTRAP_TOKEN>> %3C%3CBOOTSTRAP_TOKEN%3E%3E")},
@@ -41,7 +41,7 @@ func (w *poolWorld) poolBooth() *poolBooth {
 	require.NoError(w.t, err)
 	w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.Config = "" })
 	w.options = func(o *manager.Options, f *testkit.Fuse) {
-		o.Pools.Bootstrap, o.Tokens = nil, poolWindow{b, f}
+		o.Pools.Bootstrap, o.Tokens = nil, poolTokenPort{b, f}
 		o.Pools.Driver = showing{o.Pools.Driver, b}
 	}
 	w.admits = func() bool {
@@ -55,13 +55,13 @@ func (w *poolWorld) poolBooth() *poolBooth {
 	return b
 }
 
-// poolWindow is the booth as one process sees it.
-type poolWindow struct {
-	b    *poolBooth
+// poolTokenPort is the poolTokenMaker as one process sees it.
+type poolTokenPort struct {
+	b    *poolTokenMaker
 	fuse *testkit.Fuse
 }
 
-func (t poolWindow) Ensure(_ context.Context, of manager.TokenOwner, until time.Time) (token manager.Token, err error) {
+func (t poolTokenPort) Ensure(_ context.Context, of manager.TokenOwner, until time.Time) (token manager.Token, err error) {
 	return token, t.fuse.Do(func() error {
 		if !of.Pool || of.Key != poolKey || of.UID == "" {
 			t.b.w.t.Errorf("a token for %v", of)
@@ -82,7 +82,7 @@ func (t poolWindow) Ensure(_ context.Context, of manager.TokenOwner, until time.
 	})
 }
 
-func (t poolWindow) Renew(_ context.Context, of manager.TokenOwner, until time.Time) (token manager.Token, err error) {
+func (t poolTokenPort) Renew(_ context.Context, of manager.TokenOwner, until time.Time) (token manager.Token, err error) {
 	return token, t.fuse.Do(func() error {
 		if !until.IsZero() {
 			t.b.w.t.Errorf("a token is asked for, and is to be valid until %s", until)
@@ -92,7 +92,7 @@ func (t poolWindow) Renew(_ context.Context, of manager.TokenOwner, until time.T
 	})
 }
 
-func (t poolWindow) Delete(_ context.Context, of manager.TokenOwner) error {
+func (t poolTokenPort) Delete(_ context.Context, of manager.TokenOwner) error {
 	return t.fuse.Do(func() error {
 		if t.b.fail != nil {
 			return t.b.fail
@@ -102,11 +102,10 @@ func (t poolWindow) Delete(_ context.Context, of manager.TokenOwner) error {
 	})
 }
 
-// showing is a driver that writes down what the group's machines boot from, also of a call whose caller
-// has died meanwhile.
+// showing is a driver that records what the group's machines boot from, even if the caller has died meanwhile.
 type showing struct {
 	pooldriver.Driver
-	b *poolBooth
+	b *poolTokenMaker
 }
 
 func (d showing) Unwrap() pooldriver.Driver { return d.Driver }
@@ -127,12 +126,11 @@ func (d showing) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolReque
 	return r, err
 }
 
-// TestPoolTokens: where bootstrap data ask for a token, the pool has one, the same for its whole life. It
-// is valid while machines may join, also hours later and in another process, and is deleted with the
-// pool.
+// TestPoolTokens: if bootstrap data ask for a token, the pool has one, the same until its end. It is valid while
+// machines may join, even hours later and in another process, and is deleted with the pool.
 func TestPoolTokens(t *testing.T) {
 	w := newPoolWorld(t)
-	b := w.poolBooth()
+	b := w.poolTokenMaker()
 	l := undying(w)
 	l.live(4 * time.Minute)
 	l.settled(3)
@@ -166,7 +164,7 @@ func TestPoolTokens(t *testing.T) {
 // TestPoolTokenOfMachinesThatAreSlow: a token is renewed for as long as machines may join, and no longer.
 func TestPoolTokenOfMachinesThatAreSlow(t *testing.T) {
 	w := newPoolWorld(t)
-	b := w.poolBooth()
+	b := w.poolTokenMaker()
 	b.slow = true
 	l := undying(w)
 	l.live(2 * time.Hour)
@@ -180,10 +178,10 @@ func TestPoolTokenOfMachinesThatAreSlow(t *testing.T) {
 	require.False(t, w.admits())
 }
 
-// TestPoolTokensKilledAnywhere kills the manager at every call of a life with tokens: one token is made,
-// and none is left.
+// TestPoolTokensKilledAnywhere kills the manager at every call about a pool with tokens: one token is made, and
+// none is left.
 func TestPoolTokensKilledAnywhere(t *testing.T) {
-	whole := func(l *poolLife, b *poolBooth) {
+	whole := func(l *poolLife, b *poolTokenMaker) {
 		l.live(4 * time.Minute)
 		l.settled(3)
 		l.live(time.Hour)
@@ -199,14 +197,14 @@ func TestPoolTokensKilledAnywhere(t *testing.T) {
 	}
 	total := &testkit.Fuse{}
 	w := newPoolWorld(t)
-	b := w.poolBooth()
+	b := w.poolTokenMaker()
 	l := undying(w)
 	l.process = w.start(total)
 	whole(l, b)
 	for _, after := range []bool{false, true} {
 		for n := range testkit.EveryCall(total.Calls, 7) {
 			w := newPoolWorld(t)
-			b := w.poolBooth()
+			b := w.poolTokenMaker()
 			l := &poolLife{poolWorld: w, again: func() *manager.Manager { return w.start(&testkit.Fuse{}) }}
 			l.process = w.start(&testkit.Fuse{BlowAt: n, BlowAfter: after})
 			whole(l, b)
@@ -214,14 +212,16 @@ func TestPoolTokensKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestPoolTokensFail: without a token no group is made, and the pool says why. A token that can't be
-// deleted holds no deletion up, and is told of; where it is not known whether there is one, and none
-// could have been made, there is nothing to tell.
+// TestPoolTokensFail: without a token no group is made, and the pool says why. A token that can't be deleted
+// delays no deletion, and is reported; if it is not known whether there is a token, and none could have been made,
+// nothing is reported.
 func TestPoolTokensFail(t *testing.T) {
 	w := newPoolWorld(t)
-	b := w.poolBooth()
-	var told []string
-	w.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) { told = append(told, reason) }
+	b := w.poolTokenMaker()
+	var reported []string
+	w.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) {
+		reported = append(reported, reason)
+	}
 	b.fail = codes.New(codes.PermissionDenied, "may not write secrets")
 	l := undying(w)
 	l.live(time.Minute)
@@ -236,26 +236,28 @@ func TestPoolTokensFail(t *testing.T) {
 	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
 	l.live(2 * time.Minute)
 	require.Nil(t, l.pool())
-	require.Contains(t, told, "TokenNotDeleted")
+	require.Contains(t, reported, "TokenNotDeleted")
 
-	told = nil
+	reported = nil
 	w = newPoolWorld(t)
-	b = w.poolBooth()
+	b = w.poolTokenMaker()
 	b.fail = codes.New(codes.PermissionDenied, "may not write secrets")
-	w.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) { told = append(told, reason) }
+	w.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) {
+		reported = append(reported, reason)
+	}
 	l = undying(w)
 	require.NoError(t, w.secrets.Delete(t.Context(), object.Key{Namespace: "fleet", Name: "boot"}, ""))
 	l.live(time.Second)
 	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
 	l.live(2 * time.Minute)
 	require.Nil(t, l.pool())
-	require.NotContains(t, told, "TokenNotDeleted")
+	require.NotContains(t, reported, "TokenNotDeleted")
 }
 
-// TestPoolTokensWithoutAMaker: data that ask for a token that nothing makes are not handed out.
+// TestPoolTokensWithoutAMaker: if data ask for a token that nobody makes, no group gets them.
 func TestPoolTokensWithoutAMaker(t *testing.T) {
 	w := newPoolWorld(t)
-	b := w.poolBooth()
+	b := w.poolTokenMaker()
 	given := w.options
 	w.options = func(o *manager.Options, f *testkit.Fuse) {
 		given(o, f)

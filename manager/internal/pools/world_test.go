@@ -26,7 +26,7 @@ import (
 
 var poolKey = object.Key{Namespace: "fleet", Name: "web"}
 
-// poolWorld is what outlives the processes that reconcile one pool.
+// poolWorld is everything that outlives the processes that reconcile one pool.
 type poolWorld struct {
 	t        testing.TB
 	now      time.Time
@@ -37,31 +37,31 @@ type poolWorld struct {
 	nodes    store.Collection[*machine.Node]
 	provider *pooldrivertest.Memory
 	boot     *bootMaker
-	carried  func(id string) string // what nodes carry as their provider IDs; nil: the instances'
-	made     map[string]bool        // instances ever seen, and let in
-	groups   map[string]bool        // groups ever seen
+	carried  func(id string) string // the provider IDs of nodes; nil: those of the instances
+	made     map[string]bool        // all instances that have joined so far
+	groups   map[string]bool        // all groups so far
 	writes   int
-	observe  bool                                  // managers that begin only observe
-	options  func(*manager.Options, *testkit.Fuse) // changes those of managers that begin; nil: nothing
+	observe  bool                                  // new managers only observe
+	options  func(*manager.Options, *testkit.Fuse) // changes the options of new managers; may be nil
 	admits   func() bool                           // machines may join now; nil: always
-	safety   *safety.Policy                        // of managers that begin
-	hooks    manager.Hooks                         // likewise
+	safety   *safety.Policy                        // of new managers
+	hooks    manager.Hooks                         // of new managers
 	calls    map[driver.Method]int
-	deletes  []string                                                                      // groups whose deletion was asked for, by ID
+	deletes  []string                                                                      // IDs of the groups that were to be deleted
 	cached   func(store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] // what a process sees of pools; nil: all
 	drained  map[string]int                                                                // how often each node was asked about
-	refuse   func(driver.CallInfo) error                                                   // what calls are answered with instead; nil: nothing
+	refuse   func(driver.CallInfo) error                                                   // replaces the answers of calls; may be nil
 	warned   int                                                                           // events that are warnings
 	killed   atCreate                                                                      // when a process dies
 }
 
-// atCreate is when a process dies that has a group made.
+// atCreate says when a process dies that creates a group.
 type atCreate int
 
 const (
 	livesOn atCreate = iota
 	diesBefore
-	diesAfter // and before it has heard the answer
+	diesAfter // after the call took effect, before its answer
 )
 
 // bootMaker makes bootstrap data.
@@ -100,7 +100,7 @@ func newPoolWorld(t testing.TB) *poolWorld {
 	return w
 }
 
-// start begins a process whose life is a fuse.
+// start begins a process that dies when the fuse blows.
 func (w *poolWorld) start(f *testkit.Fuse) *manager.Manager {
 	down := false
 	count := func() { w.writes++ }
@@ -153,8 +153,7 @@ func (w *poolWorld) start(f *testkit.Fuse) *manager.Manager {
 	return m
 }
 
-// notedCalls is a provider whose deletions are written down. A process may die as it
-// creates a group.
+// notedCalls is a provider that records deletions. A process may die while it creates a group.
 type notedCalls struct {
 	*pooldrivertest.Memory
 	w    *poolWorld
@@ -217,7 +216,7 @@ func (b *bootMaker) Delete(context.Context, *machinepool.Pool) error {
 	})
 }
 
-// cordoner is a drainer to whom a node is empty when it is asked again.
+// cordoner is a drainer that finds a node empty when it is asked a second time.
 type cordoner struct {
 	w     *poolWorld
 	nodes store.Collection[*machine.Node]
@@ -253,7 +252,7 @@ func (c *cordoner) Keep(ctx context.Context, node *machine.Node) (bool, error) {
 	return err == nil, err
 }
 
-// seen is the group as the provider has it.
+// seen returns the group as the provider has it.
 func (w *poolWorld) seen() *pooldriver.GetPoolStatusResponse {
 	class, err := w.classes.Live().Get(w.t.Context(), object.Key{Namespace: "fleet", Name: "small"})
 	require.NoError(w.t, err)
@@ -268,8 +267,7 @@ func (w *poolWorld) seen() *pooldriver.GetPoolStatusResponse {
 	return a
 }
 
-// work lets provider and nodes do theirs: instances come and go, and those that
-// are there become nodes.
+// work lets the provider and the nodes proceed: instances appear and disappear, and their nodes join.
 func (w *poolWorld) work() {
 	ctx := w.t.Context()
 	w.provider.Work()
@@ -303,7 +301,7 @@ func (w *poolWorld) work() {
 	}
 }
 
-// carry is what the node of an instance carries as its provider ID.
+// carry returns the provider ID of an instance's node.
 func (w *poolWorld) carry(id string) string {
 	if w.carried == nil {
 		return id
@@ -327,7 +325,7 @@ func (w *poolWorld) edit(change func(*machinepool.Pool)) {
 	require.NoError(w.t, err)
 }
 
-// poolLife is a world with the process that is alive in it.
+// poolLife is a world with its present process.
 type poolLife struct {
 	*poolWorld
 	process *manager.Manager
@@ -344,7 +342,7 @@ func (l *poolLife) reconciler() manager.Reconciler {
 	return nil
 }
 
-// live makes passes for a time, a new process taking over where one dies.
+// live makes passes for a time. If the process dies, a new one takes over.
 func (l *poolLife) live(d time.Duration) {
 	for end := l.now.Add(d); l.now.Before(end); {
 		l.reached()
@@ -363,7 +361,7 @@ func (l *poolLife) live(d time.Duration) {
 	}
 }
 
-// reached has the API servers looked at, where anything waits for that.
+// reached checks the API servers, if anything waits for that.
 func (l *poolLife) reached() {
 	for _, r := range l.process.Reconcilers() {
 		if r.Kind() == manager.KindReachability {
@@ -373,7 +371,7 @@ func (l *poolLife) reached() {
 	}
 }
 
-// whole is a life of three instances, then five, then two.
+// whole makes a pool of three instances, then of five, then of two, and deletes it.
 func (l *poolLife) whole() {
 	size := func(n int32) {
 		l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &n })

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestP55VersionIsThatOfTheValues: as a class's two secrets are edited and made again, the version changes
-// exactly if the data change that a driver is given.
+// TestP55VersionIsThatOfTheValues: while a class's two secrets are changed and made again, the version changes if
+// and only if the driver gets other data.
 // Invariants: P55
 func TestP55VersionIsThatOfTheValues(t *testing.T) {
 	keys := []object.Key{{Namespace: "f", Name: "boot"}, {Namespace: "f", Name: "login"}}
@@ -51,7 +51,7 @@ func TestP55VersionIsThatOfTheValues(t *testing.T) {
 				secret.Data[text.Draw(t, "key")] = []byte(text.Draw(t, "value"))
 			case 3:
 				delete(secret.Data, text.Draw(t, "key"))
-			case 4: // it is made again, and is equal but for its UID
+			case 4: // it is made again, and only its UID differs
 				if len(secret.Finalizers) == 0 && secret.UID != "" {
 					require.NoError(t, kept.Delete(t.Context(), secret.Key, secret.UID))
 					secret.UID, secret.Version = "", ""
