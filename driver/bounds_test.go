@@ -137,18 +137,18 @@ func TestAnswersAreBounded(t *testing.T) {
 	given := beyonds()
 	for says, c := range beyonds() {
 		for _, failure := range []error{nil, codes.New(codes.Unavailable, "down")} {
-			var told []string
+			var reported []string
 			d := driver.Validate(answering(func(codes.Call) any { return c.answer }, failure), driver.ValidateOptions{
 				Cut: func(_ context.Context, s driver.CallInfo, whole string) {
-					told = append(told, s.Method.String()+" "+whole)
+					reported = append(reported, s.Method.String()+" "+whole)
 				},
 			})
 			got, err := ask(t.Context(), d, c.call, aMachine, aClass, nil)
 			require.Equal(t, c.left, got, says)
 			require.Equal(t, given[says].answer, c.answer, "the driver's own answer is not changed")
-			require.Len(t, told, 1, says)
-			require.Contains(t, told[0], says)
-			require.Less(t, len(told[0]), 120, "the report has contents of the part")
+			require.Len(t, reported, 1, says)
+			require.Contains(t, reported[0], says)
+			require.Less(t, len(reported[0]), 120, "the report has contents of the part")
 			switch {
 			case failure != nil:
 				require.Same(t, failure, err)

@@ -54,12 +54,12 @@ func TestOverdueCallsReturnToTheirCaller(t *testing.T) {
 	for call := range codes.Calls() {
 		synctest.Test(t, func(t *testing.T) {
 			provider := newDeaf(time.Hour)
-			var told []driver.OverdueCall
+			var reported []driver.OverdueCall
 			calls := driver.NewCalls(driver.CallsOptions{
 				Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second, Now: time.Now, After: time.After,
 				Told: func(c driver.OverdueCall, n int) {
-					told = append(told, c)
-					assert.Equal(t, 2-len(told), n)
+					reported = append(reported, c)
+					assert.Equal(t, 2-len(reported), n)
 				},
 			})
 			d := driver.Track(provider.driver(), calls)
@@ -69,9 +69,9 @@ func TestOverdueCallsReturnToTheirCaller(t *testing.T) {
 			require.Equal(t, codes.DeadlineExceeded, codes.Of(err), call)
 			require.ErrorIs(t, err, driver.ErrOverdue)
 			require.Equal(t, time.Minute+10*time.Second, time.Since(began))
-			require.Len(t, told, 1)
-			require.Equal(t, call, told[0].Method)
-			require.Equal(t, told, calls.Overdue())
+			require.Len(t, reported, 1)
+			require.Equal(t, call, reported[0].Method)
+			require.Equal(t, reported, calls.Overdue())
 
 			provider.takes.Store(0)
 			_, err = ask(t.Context(), d, call, named("a"), aClass, aSecret)
@@ -87,8 +87,8 @@ func TestOverdueCallsReturnToTheirCaller(t *testing.T) {
 
 			<-time.After(time.Hour)
 			synctest.Wait()
-			require.Len(t, told, 2)
-			require.True(t, told[1].Returned)
+			require.Len(t, reported, 2)
+			require.True(t, reported[1].Returned)
 			require.Empty(t, calls.Overdue())
 			_, err = ask(t.Context(), d, call, named("a"), aClass, aSecret)
 			require.NoError(t, err)
@@ -303,17 +303,17 @@ func TestRecoverFromGoexit(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for call := range codes.Calls() {
-			var told []driver.Panic
+			var reported []driver.Panic
 			d := driver.Track(driver.Intercept(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
 				runtime.Goexit()
 				return whole(call), nil
-			}}, driver.Recover(func(p driver.Panic) { told = append(told, p) })), driver.NewCalls(driver.CallsOptions{}))
+			}}, driver.Recover(func(p driver.Panic) { reported = append(reported, p) })), driver.NewCalls(driver.CallsOptions{}))
 			response, err := ask(t.Context(), d, call, aMachine, aClass, aSecret)
 			if response != nil || codes.Of(err) != codes.Internal || !strings.Contains(err.Error(), "runtime.Goexit in "+call.String()) {
 				t.Errorf("%s: %v, %v", call, response, err)
 			}
-			if len(told) != 1 || told[0].Value != nil || told[0].CallInfo != infoOf(call) || !bytes.Contains(told[0].Stack, []byte("TestRecoverFromGoexit")) {
-				t.Errorf("%s: told %+v", call, told)
+			if len(reported) != 1 || reported[0].Value != nil || reported[0].CallInfo != infoOf(call) || !bytes.Contains(reported[0].Stack, []byte("TestRecoverFromGoexit")) {
+				t.Errorf("%s: reported %+v", call, reported)
 			}
 			returned++
 		}

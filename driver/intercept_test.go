@@ -144,10 +144,10 @@ func TestDeadlineWaitsForTheDriver(t *testing.T) {
 func TestRecover(t *testing.T) {
 	for call := range codes.Calls() {
 		for _, value := range []any{"hush-hush", errors.New("hush-hush"), aSecret.Data, nil} {
-			var told []driver.Panic
+			var reported []driver.Panic
 			d := driver.Intercept(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
 				panic(value)
-			}}, driver.Recover(func(p driver.Panic) { told = append(told, p) }))
+			}}, driver.Recover(func(p driver.Panic) { reported = append(reported, p) }))
 			response, err := ask(t.Context(), d, call, aMachine, aClass, aSecret)
 			if response != nil || codes.Of(err) != codes.Internal || !strings.Contains(err.Error(), call.String()) {
 				t.Fatalf("%s: %v, %v", call, response, err)
@@ -155,11 +155,11 @@ func TestRecover(t *testing.T) {
 			if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, "hush") || strings.Contains(text, "goroutine") {
 				t.Errorf("%s says too much: %s", call, text)
 			}
-			if len(told) != 1 || told[0].CallInfo != infoOf(call) || value != nil && fmt.Sprint(told[0].Value) != fmt.Sprint(value) {
-				t.Fatalf("%s: told %+v", call, told)
+			if len(reported) != 1 || reported[0].CallInfo != infoOf(call) || value != nil && fmt.Sprint(reported[0].Value) != fmt.Sprint(value) {
+				t.Fatalf("%s: reported %+v", call, reported)
 			}
-			if !bytes.Contains(told[0].Stack, []byte("TestRecover")) {
-				t.Errorf("%s: the stack does not show where:\n%s", call, told[0].Stack)
+			if !bytes.Contains(reported[0].Stack, []byte("TestRecover")) {
+				t.Errorf("%s: the stack does not show where:\n%s", call, reported[0].Stack)
 			}
 			if _, err := ask(t.Context(), driver.Intercept(d, driver.Recover(nil)), call, aMachine, aClass, aSecret); err == nil {
 				t.Errorf("%s: no error without a report", call)
@@ -168,31 +168,31 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// TestHook checks what a hook is told of each call, in virtual time.
+// TestHook checks what a hook learns about each call, in virtual time.
 func TestHook(t *testing.T) {
 	for _, answer := range []error{nil, codes.New(codes.ResourceExhausted, "full"), context.Canceled} {
 		for call := range codes.Calls() {
 			synctest.Test(t, func(t *testing.T) {
 				type mark struct{}
 				ended := false
-				var told []driver.Call
+				var reported []driver.Call
 				d := driver.Intercept(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
 					<-time.After(3 * time.Second)
 					ended = true
 					return whole(call), answer
 				}}, driver.Hook(time.Now, func(ctx context.Context, c driver.Call) {
 					if !ended || ctx.Value(mark{}) != call {
-						t.Errorf("%s: told before the end, or with another context", call)
+						t.Errorf("%s: reported before the end, or with another context", call)
 					}
-					told = append(told, c)
+					reported = append(reported, c)
 				}))
 				response, err := ask(context.WithValue(t.Context(), mark{}, call), d, call, aMachine, aClass, aSecret)
 				if response == nil || err != answer {
 					t.Errorf("%s: %v, %v", call, response, err)
 				}
 				want := driver.Call{CallInfo: infoOf(call), Took: 3 * time.Second, Code: codes.Of(answer), Err: answer}
-				if len(told) != 1 || told[0] != want {
-					t.Errorf("%s: told %+v, not %+v", call, told, want)
+				if len(reported) != 1 || reported[0] != want {
+					t.Errorf("%s: reported %+v, not %+v", call, reported, want)
 				}
 			})
 		}
@@ -217,7 +217,7 @@ func TestHookWithOddClocks(t *testing.T) {
 			}
 		}))
 		if _, err := ask(t.Context(), d, codes.CreateMachine, aMachine, aClass, nil); err != nil || calls != 1 {
-			t.Errorf("%s: %v, told %d times", name, err, calls)
+			t.Errorf("%s: %v, reported %d times", name, err, calls)
 		}
 	}
 }

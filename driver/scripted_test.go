@@ -143,7 +143,7 @@ func whole(call codes.Call) any {
 	return nil
 }
 
-// infoOf returns what interceptors are told about a call of ask.
+// infoOf returns what interceptors learn about a call of ask.
 func infoOf(call codes.Call) driver.CallInfo {
 	info := driver.CallInfo{Method: call, Kind: "machine", Object: aMachine.Key, Class: aClass.Key}
 	if slices.Contains([]codes.Call{codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration}, call) {

@@ -86,8 +86,8 @@ var secretForms = map[string]func(string) string{
 	"a list of bytes":                               func(s string) string { return fmt.Sprint([]byte(s)) },
 }
 
-// told returns what Validate passes on of an error's message, if the secret has that value.
-func told(t require.TestingT, message, value string) string {
+// reported returns what Validate passes on of an error's message, if the secret has that value.
+func reported(t require.TestingT, message, value string) string {
 	secret := &machine.Secret{Data: map[string][]byte{"key": []byte(value)}}
 	d := driver.Validate(answering(nothing, errors.New(message)), driver.ValidateOptions{})
 	_, err := d.CreateMachine(context.Background(), &driver.CreateMachineRequest{Machine: aMachine, Class: aClass, Secret: secret})
@@ -105,7 +105,7 @@ func TestP59FormsOfSecrets(t *testing.T) {
 		require.True(t, strings.Contains(string(page), "| "+name+" |"), "docs/concepts/safety.md lacks the form %q", name)
 		for _, value := range []string{"<p4/s€>", `s3cr+t & "q\u" %41 = ` + "line\nnext"} {
 			for _, before := range []string{"", "1", "12", "123"} {
-				got := told(t, "denied ("+secretForms[name](before+value)+"): see the log", value)
+				got := reported(t, "denied ("+secretForms[name](before+value)+"): see the log", value)
 				require.Contains(t, got, "[value of key]", "%s: %q", name, before)
 				require.True(t, strings.HasPrefix(got, "denied (") && strings.HasSuffix(got, "): see the log"), got)
 			}
@@ -125,12 +125,12 @@ func TestPartsInYAML(t *testing.T) {
 		inJSON(inJSON(`{"token":"abcdef.0123456789abcdef"}`)),
 	} {
 		for _, form := range []string{"abcdef.0123456789abcdef", base64Of("node:abcdef.0123456789abcdef")} {
-			got := told(t, "no "+form, value)
+			got := reported(t, "no "+form, value)
 			require.Contains(t, got, "[value of key]", "%q in %s", value, form)
 			require.NotContains(t, got, form)
 		}
 	}
-	require.Equal(t, "no short.word", told(t, "no short.word", "token: short.word\n"))
+	require.Equal(t, "no short.word", reported(t, "no short.word", "token: short.word\n"))
 }
 
 // P59: a value in any of the forms, also one form in another, amid other text, is not passed on.
@@ -146,7 +146,7 @@ func TestP59NoFormShowsASecret(t *testing.T) {
 		for range rapid.IntRange(0, 2).Draw(t, "wraps") {
 			message = words.Draw(t, "before") + secretForms[rapid.SampledFrom(names).Draw(t, "form")](message) + words.Draw(t, "after")
 		}
-		require.Contains(t, told(t, message, value), "[value of key]", "%q", message)
+		require.Contains(t, reported(t, message, value), "[value of key]", "%q", message)
 	})
 }
 
@@ -203,6 +203,6 @@ func BenchmarkSecretsTakenOut(b *testing.B) {
 	message := strings.Repeat(`{"error":"no room for cGFzc3dvcmQgdG9rZW4 in zone a%2Fb"}`, 20)
 	b.ReportAllocs()
 	for b.Loop() {
-		told(b, message, value)
+		reported(b, message, value)
 	}
 }

@@ -295,7 +295,7 @@ func TestDeleteThatDoesNothing(t *testing.T) {
 	idle := true
 	l.delete = func(*machine.Machine) bool { return !idle }
 	for _, vm := range vms {
-		w.strays[vm.ID] = true
+		w.orphanVMs[vm.ID] = true
 	}
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 0 })
 	w.until(p, func() bool { return len(keysOf(w.machines)) == 0 }, unexpected(t))

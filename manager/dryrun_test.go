@@ -98,7 +98,7 @@ func (w *world) disturbRest(event, n int) {
 	sets := keysOf(w.sets)
 	switch {
 	case event == 7:
-		w.addOrphanVM("blue", fmt.Sprint("web-lost-", len(w.strays)))
+		w.addOrphanVM("blue", fmt.Sprint("web-lost-", len(w.orphanVMs)))
 	case event == 8 && !w.holds("late"):
 		w.late("late", machineset.OwnerKind)
 	case event == 9:
@@ -228,7 +228,7 @@ func TestDryRunOfAMigration(t *testing.T) {
 // another manager has restarted them.
 // Invariants: P40
 func TestDryRunOfAnOutage(t *testing.T) {
-	w, _ := ill(t)
+	w, _ := fleetWithoutHealth(t)
 	var reported []string
 	watching := func(o *manager.Options, _ *testkit.Fuse) {
 		o.DryRun = true
@@ -377,7 +377,7 @@ func TestDryRunReasons(t *testing.T) {
 	require.Len(t, p.whys, 1)
 	require.Contains(t, p.whys[0], overshoot.ReasonFreeze.String()+": ")
 
-	w, _ = ill(t)
+	w, _ = fleetWithoutHealth(t)
 	w.at = w.at.Add(11 * time.Minute)
 	p = w.twin(true)
 	_, err = p.look(manager.KindMachine, keysOf(w.machines)[0])

@@ -124,7 +124,7 @@ func (b *ledger) lookNew(m *machine.Machine) {
 	}
 	b.names[m.Name] = true
 	if m.Owner == nil || b.sets[m.Owner.UID] == nil || b.sets[m.Owner.UID].Deleted() {
-		b.violated("P10", "machine %s is born, and no set that stays owns it", m.Name)
+		b.violated("P10", "machine %s was created, and no set owns it that is not being deleted", m.Name)
 	}
 }
 
@@ -149,7 +149,7 @@ func (b *ledger) lookChange(n *note, old, new *machine.Machine) {
 		b.violated("P13", "machine %s had VM %s recorded, and now %q", new.Name, old.Spec.ProviderID, new.Spec.ProviderID)
 	}
 	if old.HasFinalizer(machine.Finalizer) && !new.HasFinalizer(machine.Finalizer) && n.created && !n.unmade {
-		b.violated("P16", "machine %s is let go, and its VM was not deleted", new.Name)
+		b.violated("P16", "machine %s lost its finalizer, and its VM was not deleted", new.Name)
 	}
 	if old.Deleted() && new.Status.Phase != old.Status.Phase && new.Status.Phase != machine.PhaseTerminating {
 		b.violated("P18", "machine %s is being deleted and goes from %s to %s", new.Name, old.Status.Phase, new.Status.Phase)

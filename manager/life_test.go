@@ -214,7 +214,7 @@ func TestDeletedWhileFrozen(t *testing.T) {
 	w.until(p, w.empty, unexpected(t))
 	require.Len(t, w.made, made)
 
-	w, p = ill(t)
+	w, p = fleetWithoutHealth(t)
 	w.targetDown = true
 	p = w.until(p, w.lasts(2*time.Minute), unexpected(t))
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))

@@ -22,7 +22,7 @@ import (
 // addOrphanVM adds a VM without a machine.
 func (w *world) addOrphanVM(cluster, name string) string {
 	id := w.provider.Add(drivertest.MemoryVM{Name: name, Cluster: cluster, Size: "s", Initialized: true})
-	w.strays[id] = true
+	w.orphanVMs[id] = true
 	return id
 }
 
@@ -318,11 +318,11 @@ func TestOrphansOfSeveralClasses(t *testing.T) {
 		_, err := w.classes.Create(ctx, class)
 		require.NoError(t, err)
 	}
-	strays := []string{w.addOrphanVM("red", "a"), w.addOrphanVM("green", "b"), w.addOrphanVM("blue", "c"), w.addOrphanVM("grey", "d")}
+	orphanIDs := []string{w.addOrphanVM("red", "a"), w.addOrphanVM("green", "b"), w.addOrphanVM("blue", "c"), w.addOrphanVM("grey", "d")}
 	p := w.start(&testkit.Fuse{}, false)
 	require.NoError(t, w.watch(p, manager.KindOrphans, 5*time.Minute))
-	require.False(t, w.vmExists(strays[0]) || w.vmExists(strays[1]) || w.vmExists(strays[2]), fmt.Sprint(w.story))
-	require.True(t, w.vmExists(strays[3]))
+	require.False(t, w.vmExists(orphanIDs[0]) || w.vmExists(orphanIDs[1]) || w.vmExists(orphanIDs[2]), fmt.Sprint(w.story))
+	require.True(t, w.vmExists(orphanIDs[3]))
 	require.Equal(t, 3, count(w, codes.DeleteMachine))
 }
 

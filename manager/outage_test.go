@@ -24,9 +24,9 @@ func (w *world) lasts(d time.Duration) func() bool {
 	return func() bool { return !w.at.Before(end) }
 }
 
-// ill returns a fleet of three whose nodes have all just become unhealthy, with a budget that would let all be
+// fleetWithoutHealth returns a fleet of three whose nodes have all just become unhealthy, with a budget that would let all be
 // marked failed.
-func ill(t tb) (*world, *process) {
+func fleetWithoutHealth(t tb) (*world, *process) {
 	w := guardedWorld(t)
 	w.safety.Replacements.Value = 3
 	w.bounded = true
@@ -58,7 +58,7 @@ func (w *world) heal() {
 // go on. Then every clock starts again.
 // Invariants: P25
 func TestP25OutageOfTheTarget(t *testing.T) {
-	w, p := ill(t)
+	w, p := fleetWithoutHealth(t)
 	w.targetDown = true
 	p = w.until(p, w.lasts(2*time.Minute), unexpected(t)) // it is noticed
 	require.Equal(t, 1, w.countInStory("Unreachable: frozen: the target cluster's API server has not answered"))
@@ -121,7 +121,7 @@ func TestP25OutageOfARollout(t *testing.T) {
 // for it. Short outages are ignored.
 // Invariants: P25
 func TestP25OutageOfTheControlPlane(t *testing.T) {
-	w, p := ill(t)
+	w, p := fleetWithoutHealth(t)
 	w.controlDown = true
 	p = w.until(p, w.lasts(20*time.Second), unexpected(t))
 	w.controlDown = false
@@ -149,7 +149,7 @@ func TestP25OutageOfTheControlPlane(t *testing.T) {
 // Invariants: P25
 func TestP25ThawKilledAnywhere(t *testing.T) {
 	thaw := func(blowAt int, after bool) int {
-		w, p := ill(t)
+		w, p := fleetWithoutHealth(t)
 		w.targetDown = true
 		p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
 		w.targetDown = false
@@ -175,7 +175,7 @@ func TestP25ThawKilledAnywhere(t *testing.T) {
 // TestP25ThawWhileOthersWrite: clocks are restarted once, from one moment, even if that takes a while and others
 // write the machines meanwhile.
 func TestP25ThawWhileOthersWrite(t *testing.T) {
-	w, p := ill(t)
+	w, p := fleetWithoutHealth(t)
 	w.targetDown = true
 	for range 10 {
 		w.at = w.at.Add(time.Minute)

@@ -443,8 +443,8 @@ func engineHooks(h *Hooks) engine.Hooks {
 			event(Kind(kind), key, typ, reason, why)
 		}
 	}
-	if told := h.Plan; told != nil {
-		out.Plan = func(kind string, key object.Key, why decision.Why) { told(Kind(kind), key, why) }
+	if plan := h.Plan; plan != nil {
+		out.Plan = func(kind string, key object.Key, why decision.Why) { plan(Kind(kind), key, why) }
 	}
 	if transition := h.Transition; transition != nil {
 		out.Transition = func(_ string, key object.Key, move machine.Move, why decision.Why) { transition(key, move, why) }

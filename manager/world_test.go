@@ -62,7 +62,7 @@ type world struct {
 	story    []string        // all events, for a failure's message
 	warned   []string        // the warnings among them
 
-	strays                  map[string]bool // IDs of VMs that were not asked for
+	orphanVMs               map[string]bool // IDs of VMs that were not asked for
 	controlDown, targetDown bool            // an API server does not answer
 	safety                  *safety.Policy  // nil: no budget
 	// classed sets the options for keeping and migrating classes; nil: none.
@@ -88,7 +88,7 @@ var (
 )
 
 func newWorld(t tb, o drivertest.MemoryOptions) *world {
-	w := &world{t: t, at: time.Unix(1_800_000_000, 0).UTC(), made: map[string]bool{}, written: map[reflect.Type]int{}, strays: map[string]bool{}, effects: map[string]int{}}
+	w := &world{t: t, at: time.Unix(1_800_000_000, 0).UTC(), made: map[string]bool{}, written: map[reflect.Type]int{}, orphanVMs: map[string]bool{}, effects: map[string]int{}}
 	w.machines = store.NewMemory(w.now, manager.MachineIndexes())
 	w.sets = store.NewMemory(w.now, manager.SetIndexes())
 	w.deployments = store.NewMemory(w.now, manager.DeploymentIndexes())
@@ -334,7 +334,7 @@ func (w *world) ready(n *machine.Node, status object.ConditionStatus) {
 func (w *world) check() {
 	vms := map[string]int{}
 	for _, vm := range w.provider.VMs() {
-		if w.strays[vm.ID] {
+		if w.orphanVMs[vm.ID] {
 			continue
 		}
 		if vms[vm.Name]++; vms[vm.Name] > 1 {

@@ -261,7 +261,7 @@ func (b *drainWorld) drain(n *machine.Node) machine.DrainAnswer {
 
 // empties drains a node whose pod can be evicted.
 func (b *drainWorld) empties(name string) {
-	require.False(b, b.drain(b.node(name)).Done, "the pod is told to go")
+	require.False(b, b.drain(b.node(name)).Done, "the pod is evicted first")
 	require.True(b, b.drain(b.node(name)).Done)
 }
 

@@ -52,7 +52,7 @@ func watchFollows(r *trial) {
 	require.Nil(r, taken[0].Old)
 	follow := func(o *Object) *Object {
 		r.Helper()
-		require.NotEmpty(r, v.shows(o), "not told of the change")
+		require.NotEmpty(r, v.shows(o), "the watch did not show the change")
 		require.Equal(r, canonical(o), canonical(v.objects[o.Key]))
 		return o
 	}
