@@ -10,11 +10,11 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// Moves draws a scenario in which machines are updated in place and move from set to set, while
-// everything interrupts their moves. Calls are slow, writes conflict, answers are lost, the manager
-// is killed again and again, machines are deleted on their way, and the rollout is paused, resumed
-// and reverted. All machines may be missing at once: what was selected before a kill is carried out
-// long after, and moves affect only the ceiling. The same seed gives the same scenario.
+// Moves draws a scenario in which machines are updated in place and move from set to set, and everything
+// interrupts the moves: calls are slow, writes conflict, answers are lost, the manager is killed again
+// and again, machines are deleted during their moves, and the rollout is paused, resumed and reverted.
+// All machines may be unavailable at once, so only the ceiling matters. The same seed gives the same
+// scenario.
 func Moves(seed uint64) *sim.Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 5)).IntN) //nolint:gosec // a simulation
 	replicas := int32(2 + g(3))

@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// Open draws the scenario that Random draws of the same seed, and adds what other programs and
-// people do to nodes, machines and classes: the open world.
+// Open draws the scenario that Random draws for the same seed, and adds what other programs and people
+// do to nodes, machines and classes.
 func Open(seed uint64) *sim.Scenario {
 	s := Random(seed)
 	g := generator(rand.New(rand.NewPCG(seed, 6)).IntN) //nolint:gosec // a simulation
@@ -24,10 +24,10 @@ func Open(seed uint64) *sim.Scenario {
 		s.Options.Faults.CallsPerMinute = 2 + g(20)
 	}
 	for range 2 + g(8) {
-		s.Steps = slices.Insert(s.Steps, g(len(s.Steps)+1), g.meddling(s))
+		s.Steps = slices.Insert(s.Steps, g(len(s.Steps)+1), g.otherStep(s))
 	}
 	if g.oneIn(2) {
-		g.agents(s)
+		g.unreliableAgents(s)
 	}
 	if f := &s.Options.Faults; f.ClockJumps.Every == 0 && g.oneIn(2) {
 		f.Skew = time.Hour - 2*g.upTo(time.Hour)
@@ -45,14 +45,14 @@ func Open(seed uint64) *sim.Scenario {
 	return s
 }
 
-// lateNodes has nodes register late and without a startup taint, so that pods are on them at once, and
-// calls take long or fail: a machine may be deleted before its node is there.
+// lateNodes makes nodes register late and without a startup taint, so that pods are bound to them at once.
+// Calls take long or fail, so that a machine may be deleted before its node exists.
 func (g generator) lateNodes(f *sim.Faults) {
 	f.NoStartupTaint = true
 	f.SlowBoot, f.CallTime, f.Call = max(f.SlowBoot, g.upTo(15*time.Minute)), max(f.CallTime, g.upTo(2*time.Minute)), max(f.Call, g.rare(0.3))
 }
 
-// unreadableClass has somebody spoil a class and, soon or after hours, mend it.
+// unreadableClass adds steps that make a class unreadable, for minutes or hours.
 func (g generator) unreadableClass(s *sim.Scenario) {
 	for range 1 + g(2) {
 		step := sim.Step{After: g.upTo(20 * time.Minute), Do: sim.SpoilClass, Class: classNames[g(len(classNames))], For: g.upTo(2*time.Minute) * time.Duration(1+g(60))}
@@ -60,8 +60,9 @@ func (g generator) unreadableClass(s *sim.Scenario) {
 	}
 }
 
-// agents have a fleet updated in place whose agents are late, restart their nodes or correct themselves.
-func (g generator) agents(s *sim.Scenario) {
+// unreliableAgents makes a fleet be updated in place by agents that are late, restart their nodes, or
+// report success after a failure.
+func (g generator) unreliableAgents(s *sim.Scenario) {
 	f := &s.Options.Faults
 	f.BadUpdate, f.LateUpdate, f.UpdateReboot, f.SecondAnswer = g.rare(1), g.rare(0.5), g.rare(0.5), g.rare(1)
 	if len(s.Deployments) == 0 {
@@ -75,10 +76,10 @@ func (g generator) agents(s *sim.Scenario) {
 	}
 }
 
-// classNames are those of the classes of a storm.
+// classNames are the names of a scenario's classes.
 var classNames = [...]string{"small", "large", "huge"}
 
-// nodeTemplate draws what is on the nodes of a fleet.
+// nodeTemplate draws the labels, annotations and taints of a fleet's nodes.
 func (g generator) nodeTemplate(t *machine.NodeTemplate) {
 	if g.oneIn(3) {
 		return
@@ -89,7 +90,7 @@ func (g generator) nodeTemplate(t *machine.NodeTemplate) {
 	}
 }
 
-// others are what a step of other programs and people does.
+// others are the actions of other programs and people that otherStep draws from.
 var others = [...]sim.Action{
 	sim.FlickerNodes, sim.RegisterNode, sim.StripNode, sim.FightOverNodes, sim.TouchObjects, sim.SelectNodes, sim.RemakeClass, sim.RollBriefly,
 	sim.SpoilTemplate, sim.HoldDrain, sim.HoldVM, sim.ForceDeletion,
@@ -98,10 +99,10 @@ var others = [...]sim.Action{
 // Others returns the actions that only Open draws.
 func Others() []sim.Action { return append(slices.Clone(others[:]), sim.SpoilClass) }
 
-// meddling draws what other programs and people do.
-func (g generator) meddling(s *sim.Scenario) sim.Step {
+// otherStep draws a step of other programs and people.
+func (g generator) otherStep(s *sim.Scenario) sim.Step {
 	after := g.upTo(30 * time.Minute)
-	if g(2) == 0 { // while something is under way
+	if g(2) == 0 { // soon, while the last step still has effects
 		after /= 20
 	}
 	step := sim.Step{After: after, Do: others[g(len(others))], N: 1 + g(8), For: g.upTo(2 * time.Minute)}

@@ -9,10 +9,10 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// poolNames are those of the pools of a storm.
+// poolNames are the names of a scenario's pools.
 var poolNames = [...]string{"herd", "flock"}
 
-// pools adds pools to a scenario, and adds what happens to them to its steps.
+// pools adds pools to a scenario, and steps that change them.
 func (g generator) pools(s *sim.Scenario) {
 	s.Options.Pools = &sim.PoolOptions{
 		Features: machinepool.Features{DeleteInstances: !g.oneIn(3), ReplaceInstance: !g.oneIn(3), RollingUpdate: true},
@@ -26,16 +26,16 @@ func (g generator) pools(s *sim.Scenario) {
 	}
 }
 
-// pool draws a pool. Most pools get bootstrap data made for them, a few bring it along or need
-// none.
+// pool draws a pool. For half of the pools bootstrap data are made, the others name existing data or
+// need none.
 func (g generator) pool(name string) *machinepool.Pool {
 	p := sim.Pool(name, int32(g(5)))
 	boot := &p.Spec.Template.Bootstrap
 	switch g(4) {
 	case 0:
 	case 1:
-		brought := "boot"
-		boot.DataSecret = &brought
+		existing := "boot"
+		boot.DataSecret = &existing
 	default:
 		boot.Config, boot.DataSecret = "join", nil
 	}
@@ -54,15 +54,16 @@ func (g generator) pool(name string) *machinepool.Pool {
 	return p
 }
 
-// poolActions are what a step of a storm does to a pool.
+// poolActions are the actions that poolStep draws from. Some are repeated, to be drawn more often.
 var poolActions = [...]sim.Action{
 	sim.ScalePool, sim.ScalePool, sim.ScalePool, sim.RollPool, sim.AskDrain, sim.ReplaceNode, sim.Autoscale, sim.ResizeGroup, sim.ResizeGroup, sim.LoseInstance, sim.FailGroup, sim.ScalePool, sim.SpreadPool,
 	sim.LoseGroup, sim.StopGroups, sim.RemakePool, sim.DeletePool, sim.ForgetPool, sim.BoundPool, sim.RollPool,
 }
 
+// poolStep draws a step that changes a pool of the scenario.
 func (g generator) poolStep(s *sim.Scenario) sim.Step {
 	after := g.upTo(30 * time.Minute)
-	if g(2) == 0 { // while something is under way
+	if g(2) == 0 { // soon, while the last step still has effects
 		after /= 20
 	}
 	step := sim.Step{

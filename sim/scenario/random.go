@@ -12,14 +12,14 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// Random draws a scenario in which anything may fail. The same seed gives the same one.
+// Random draws a scenario in which anything may fail. The same seed gives the same scenario.
 func Random(seed uint64) *sim.Scenario {
 	return Draw(rand.New(rand.NewPCG(seed, 2)).IntN, seed) //nolint:gosec // a simulation
 }
 
-// Rush draws a scenario in which nothing fails and all is late. Calls, answers and changes take
-// long, and a fleet is edited again and again before it can converge. The effects of stale reads
-// and orders under way show best if nothing else fails.
+// Rush draws a scenario in which nothing fails and everything is late. Calls, answers and changes take
+// long, and a fleet is edited again and again before it can converge. The effects of stale reads and
+// of orders under way show best if nothing else fails.
 func Rush(seed uint64) *sim.Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 3)).IntN) //nolint:gosec // a simulation
 	s := &sim.Scenario{
@@ -32,7 +32,7 @@ func Rush(seed uint64) *sim.Scenario {
 		Deployments: []*deployment.Deployment{sim.Fleet("web", int32(2+g(8)), g.strategy())},
 	}
 	s.Options.UpdatableTags = true
-	g.ages(s.Deployments[0])
+	g.agesAndPreservation(s.Deployments[0])
 	for range 2 + g(10) {
 		if g.oneIn(4) {
 			s.Steps = append(s.Steps, g.request(s))
@@ -50,35 +50,36 @@ func Rush(seed uint64) *sim.Scenario {
 	return s
 }
 
-// Draw draws a scenario as Random does, from any source of numbers: draw(n) returns one from 0 to
-// n-1, and smaller numbers make fewer faults. seed is that of the world.
+// Draw draws a scenario as Random does, from any source of numbers: draw(n) returns a number from 0 to
+// n-1, and smaller numbers make fewer faults. seed becomes Options.Seed.
 func Draw(draw func(n int) int, seed uint64) *sim.Scenario {
 	g := generator(draw)
 	s := g.fleet(seed)
-	if g.oneIn(5) { // last, so that the others stay as they are without
+	if g.oneIn(5) { // drawn after the fleet, so that the fleets of all seeds stay as they were before there were pools
 		g.pools(s)
 	}
 	if g.oneIn(3) {
-		g.patience(s)
+		g.fewerWrites(s)
 	}
-	g.endings(s)
+	g.podEndings(s)
 	if g.oneIn(4) {
 		g.hangs(s)
 	}
 	s.Options.Faults.Spelling = g.rare(0.3)
-	g.stops(s)
+	g.stopAfter(s)
 	return s
 }
 
-// hangs makes calls to the provider that do not look at their deadline.
+// hangs makes some calls to the provider ignore their deadline.
 func (g generator) hangs(s *sim.Scenario) {
 	f := &s.Options.Faults
 	f.Hang, f.HangFor = g.rare(0.2), g.upTo(20*time.Minute)
 	s.Options.Manager.Tuning.CallTimeout = time.Minute + g.upTo(5*time.Minute)
 }
 
-// stops says after how many failures rollouts stop. It is drawn after all else, too.
-func (g generator) stops(s *sim.Scenario) {
+// stopAfter draws after how many failures rollouts stop. It is drawn last, so that the rest of a seed's
+// scenario stays as it is.
+func (g generator) stopAfter(s *sim.Scenario) {
 	for _, d := range s.Deployments {
 		if g.oneIn(4) {
 			d.Spec.Strategy.StopAfter.Value = int32(1 + g(3))
@@ -86,9 +87,9 @@ func (g generator) stops(s *sim.Scenario) {
 	}
 }
 
-// endings makes pods end as kubelets and controllers end them. It is drawn late, so that the rest
-// of a seed's scenario stays as it is.
-func (g generator) endings(s *sim.Scenario) {
+// podEndings draws how pods end: late, kept by finalizers, failed or completed. It is drawn late, so that
+// the rest of a seed's scenario stays as it is.
+func (g generator) podEndings(s *sim.Scenario) {
 	if len(s.Apps) == 0 {
 		return
 	}
@@ -104,8 +105,9 @@ func (g generator) endings(s *sim.Scenario) {
 	}
 }
 
-// patience saves a store writes: orders gather, and progress is reported late.
-func (g generator) patience(s *sim.Scenario) {
+// fewerWrites draws policies with which the manager writes less: it gathers orders, and reports progress
+// late.
+func (g generator) fewerWrites(s *sim.Scenario) {
 	of, sets := deployment.DefaultPolicy(), machineset.DefaultPolicy()
 	of.Gather, of.ProgressInterval = g.upTo(time.Minute), g.upTo(time.Minute)
 	sets.ProgressInterval = of.ProgressInterval
@@ -130,7 +132,7 @@ func (g generator) fleet(seed uint64) *sim.Scenario {
 		if keep := int32(g(4)); keep < 2 {
 			d.Spec.RevisionHistoryLimit = &keep
 		}
-		g.ages(d)
+		g.agesAndPreservation(d)
 		s.Deployments = append(s.Deployments, d)
 	}
 	for i := range g(3) {
@@ -146,7 +148,7 @@ func (g generator) fleet(seed uint64) *sim.Scenario {
 	return s
 }
 
-// fleetNames are those of the deployments of a storm.
+// fleetNames are the names of a scenario's deployments.
 var fleetNames = [...]string{"web", "batch"}
 
 func (g generator) strategy() deployment.Strategy {
@@ -156,13 +158,14 @@ func (g generator) strategy() deployment.Strategy {
 	switch kind {
 	case deployment.Recreate:
 		return deployment.Strategy{Kind: kind}
-	case deployment.InPlaceUpdate: // what surge brings, it does not update
+	case deployment.InPlaceUpdate: // with less surge, so that more machines are updated in place
 		surge.Value, unavailable.Value = max(surge.Value-1, 0), unavailable.Value+1
 	}
 	return deployment.Strategy{Kind: kind, MaxSurge: surge, MaxUnavailable: unavailable}
 }
 
-// faultWindows occur in half of the scenarios, with at least that distance.
+// faultWindows draws how often a fault lasts for a while: in half of the scenarios never, in the others
+// every and more.
 func (g generator) faultWindows(every, most time.Duration) sim.Spells {
 	if g(2) == 0 {
 		return sim.Spells{}
@@ -170,7 +173,7 @@ func (g generator) faultWindows(every, most time.Duration) sim.Spells {
 	return sim.Spells{Every: every + g.upTo(3*every), For: most/100 + g.upTo(most)}
 }
 
-// capacity is short in a third of the scenarios.
+// capacity draws the provider's capacity: it is short in a third of the scenarios.
 func (g generator) capacity() int {
 	if g(3) < 2 {
 		return 0
@@ -219,7 +222,7 @@ func RandomPools(seed uint64) *sim.Scenario {
 	s := g.fleet(seed)
 	s.Deployments, s.Lone = s.Deployments[:g(2)], false
 	g.pools(s)
-	g.endings(s)
+	g.podEndings(s)
 	if g.oneIn(4) {
 		g.hangs(s)
 	}

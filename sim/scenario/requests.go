@@ -8,8 +8,9 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// ages makes some fleets renew machines for their age, and keep machines that failed.
-func (g generator) ages(d *deployment.Deployment) {
+// agesAndPreservation makes some fleets replace machines for their age, and keep failed machines for
+// inspection.
+func (g generator) agesAndPreservation(d *deployment.Deployment) {
 	if g.oneIn(4) {
 		d.Spec.MaxAge = time.Hour + g.upTo(4*time.Hour)
 	}
@@ -19,12 +20,12 @@ func (g generator) ages(d *deployment.Deployment) {
 	d.Spec.Template.Spec.Config.PreserveTimeout = 20*time.Minute + g.upTo(2*time.Hour).Truncate(time.Second)
 }
 
-// requests are what a step of a storm may ask of single machines, sets and VMs.
+// requests are the actions that request draws from. Some are repeated, to be drawn more often.
 var requests = [...]sim.Action{
 	sim.ScaleDown, sim.Tag, sim.Retag, sim.PauseMachine, sim.PauseSet, sim.Preserve, sim.PreserveNode, sim.Prioritize, sim.Replace, sim.ScaleDown, sim.Preserve, sim.PauseMachine,
 }
 
-// request draws what a step asks of single machines, sets and VMs.
+// request draws a step that asks something of single machines, sets or VMs.
 func (g generator) request(s *sim.Scenario) sim.Step {
 	step := sim.Step{After: g.upTo(40 * time.Minute), Do: requests[g(len(requests))], N: g(8)}
 	switch step.Do {

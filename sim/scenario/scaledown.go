@@ -10,10 +10,10 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// ScaleDown draws a scenario in which a fleet becomes smaller while its rollout is under way, once
-// or twice. Nothing fails; every call to an API takes up to latency, and machines boot slowly. So
-// sets choose machines that boot for deletion, and some of them become available before the set has
-// deleted them. The same seed and latency give the same scenario.
+// ScaleDown draws a scenario in which a fleet is scaled down once or twice during a rollout. Nothing
+// fails; every call to an API takes up to latency, and machines boot slowly. So sets choose booting
+// machines for deletion, and some of these become available before the set has deleted them. The same
+// seed and latency give the same scenario.
 func ScaleDown(seed uint64, latency time.Duration) *sim.Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 4)).IntN) //nolint:gosec // a simulation
 	replicas := 3 + g(12)
@@ -39,7 +39,8 @@ func ScaleDown(seed uint64, latency time.Duration) *sim.Scenario {
 	return s
 }
 
-// rolling returns a strategy that takes some steps: by new machines, or one time in four in place.
+// rolling draws a strategy whose rollouts take several steps: with new machines, or one time in four in
+// place.
 func (g generator) rolling() deployment.Strategy {
 	percent := func(from, n int) rollout.IntOrPercent {
 		return rollout.IntOrPercent{Value: int32(from + g(n)), Percent: true}

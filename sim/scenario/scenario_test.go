@@ -11,7 +11,8 @@ import (
 	"github.com/millwright-go/millwright/sim/scenario"
 )
 
-// TestSameSeedSameScenario: a seed gives the same scenario each time, and another seed another one.
+// TestSameSeedSameScenario: a seed gives the same scenario each time, and different seeds give different
+// scenarios.
 func TestSameSeedSameScenario(t *testing.T) {
 	for name, draw := range map[string]func(seed uint64) *sim.Scenario{
 		"Random": scenario.Random, "RandomPools": scenario.RandomPools, "Rush": scenario.Rush, "Moves": scenario.Moves, "Open": scenario.Open,

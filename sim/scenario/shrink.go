@@ -12,29 +12,30 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// Shrink looks for a smaller scenario that breaks the same rule: with fewer steps, deployments and
-// apps, fewer kinds of faults, fewer machines, and less time between. It plays at most tries of
-// them. It returns the last one that it found, or s itself if it found none. s is not changed.
+// Shrink looks for a smaller scenario that breaks the same rule: with fewer steps, deployments, pools and
+// apps, fewer kinds of faults, fewer machines, and less time between steps. It plays at most tries
+// scenarios, and returns the smallest one that it found, or s itself. s is not changed.
 func Shrink(s *sim.Scenario, rule string, tries int) *sim.Scenario {
-	k := &shrinking{best: s, rule: rule, left: tries}
-	k.try(func(*sim.Scenario) bool { return true }) // to know when it breaks
-	for again := true; again && k.left > 0; {
+	k := &shrinking{best: s, rule: rule, triesLeft: tries}
+	k.try(func(*sim.Scenario) bool { return true }) // to know when s breaks the rule
+	for again := true; again && k.triesLeft > 0; {
 		again = k.round()
 	}
 	return k.best
 }
 
+// shrinking is a search for a smaller scenario.
 type shrinking struct {
-	best *sim.Scenario
-	rule string
-	left int
-	end  time.Time // a scenario that takes longer is no better than the best one
+	best      *sim.Scenario
+	rule      string
+	triesLeft int
+	end       time.Time // scenarios are played until then; one that breaks the rule later is no improvement
 }
 
 // slack is how much later a smaller scenario may break the rule, because its random events differ.
 const slack = time.Hour
 
-// round tries everything once, and reports whether any change was of use.
+// round tries all changes once, and reports whether any of them gave a better scenario.
 func (k *shrinking) round() bool {
 	before := k.best
 	k.shorten(func(s *sim.Scenario) int { return len(s.Steps) }, func(s *sim.Scenario, i, j int) { s.Steps = slices.Delete(s.Steps, i, j) })
@@ -59,7 +60,7 @@ func (k *shrinking) round() bool {
 	return k.best != before
 }
 
-// cleared sets a field to its zero value, unless it has it.
+// cleared sets a field to its zero value, and reports whether that changed it.
 func cleared(field reflect.Value) bool {
 	if field.IsZero() {
 		return false
@@ -72,14 +73,14 @@ func cleared(field reflect.Value) bool {
 // breaks the rule. Because a change also changes the random events, try plays several seeds.
 func (k *shrinking) try(change func(*sim.Scenario) bool) bool {
 	smaller := clone(k.best)
-	if k.left <= 0 || !change(smaller) {
+	if k.triesLeft <= 0 || !change(smaller) {
 		return false
 	}
 	for _, seed := range [...]uint64{smaller.Options.Seed, 1, 2} {
-		if k.left <= 0 {
+		if k.triesLeft <= 0 {
 			return false
 		}
-		k.left--
+		k.triesLeft--
 		smaller.Options.Seed = seed
 		if r, err := sim.PlayUntil(smaller, k.end); err == nil && r.Violation != nil && r.Violation.Rule == k.rule {
 			k.best, k.end = smaller, r.Violation.At.Add(slack)
@@ -89,7 +90,7 @@ func (k *shrinking) try(change func(*sim.Scenario) bool) bool {
 	return false
 }
 
-// shorten leaves out parts of a list: first long ones, then short ones.
+// shorten tries to leave out parts of a list: first long parts, then short ones.
 func (k *shrinking) shorten(length func(*sim.Scenario) int, cut func(s *sim.Scenario, i, j int)) {
 	for size := length(k.best); size > 0; size /= 2 {
 		for i := 0; i < length(k.best); {
@@ -101,10 +102,10 @@ func (k *shrinking) shorten(length func(*sim.Scenario) int, cut func(s *sim.Scen
 	}
 }
 
-// lowerable is anything that may be lower.
+// lowerable is the type of a number that lowerNumber can lower.
 type lowerable interface{ ~int | ~int32 | ~int64 }
 
-// lowerNumber lowers a number of a scenario: to zero, to a half, or by one unit.
+// lowerNumber tries to lower a number of a scenario: to zero, to a half, or by one unit.
 func lowerNumber[N lowerable](k *shrinking, unit N, of func(*sim.Scenario) *N) {
 	to := func(n func(N) N) bool {
 		return k.try(func(s *sim.Scenario) bool {
@@ -130,12 +131,11 @@ func clone(s *sim.Scenario) *sim.Scenario {
 	for i, d := range s.Deployments {
 		c.Deployments[i] = d.Clone()
 	}
-	c.Pools = slices.Clone(s.Pools) // a world takes its own copies
+	c.Pools = slices.Clone(s.Pools) // nothing changes the pools themselves
 	return &c
 }
 
-// Summary returns what a scenario consists of, in one line: its seed, fleets, pools, apps, steps and
-// faults.
+// Summary describes a scenario in one line: its seed, fleets, pools, apps, steps and faults.
 func Summary(s *sim.Scenario) string {
 	var what []string
 	for _, d := range s.Deployments {
@@ -149,17 +149,17 @@ func Summary(s *sim.Scenario) string {
 		s.Options.Seed, strings.Join(what, ", "), len(s.Apps), len(s.Steps), &s.Options.Faults)
 }
 
-// Trace plays a scenario and returns what happened in it, a line each with the time since its
+// Trace plays a scenario and returns what happened in it, in lines that begin with the time since the
 // beginning. The error is that of sim.Play.
 func Trace(s *sim.Scenario) (lines []string, err error) {
-	told := *s
+	traced := *s
 	var began time.Time
-	told.Options.Tell = func(at time.Time, what string) {
+	traced.Options.Tell = func(at time.Time, what string) {
 		if began.IsZero() {
 			began = at
 		}
 		lines = append(lines, fmt.Sprintf("%12s  %s", at.Sub(began).Round(time.Millisecond), what))
 	}
-	_, err = sim.Play(&told)
+	_, err = sim.Play(&traced)
 	return lines, err
 }

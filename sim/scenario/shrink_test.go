@@ -18,7 +18,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// forgetful is a driver that makes a VM each time, also if there is one.
+// forgetful is a driver that creates a VM for each call, even if the machine has one.
 type forgetful struct{ *sim.Provider }
 
 func (f forgetful) CreateMachine(_ context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
@@ -30,16 +30,16 @@ func (f forgetful) CreateMachine(_ context.Context, req *driver.CreateMachineReq
 	return &driver.CreateMachineResponse{ProviderID: id, NodeName: req.Machine.Name}, nil
 }
 
-// broken are worlds with a fault, each in a way that some storm shows.
+// broken are changes of scenarios that make some storms violate a rule.
 var broken = map[string]struct {
 	rule   string
 	change func(*sim.Scenario)
-	steps  int // of it that may be left
+	steps  int // how many steps the smallest scenario may have
 }{
-	"a driver that forgets what it made": {"P13", func(s *sim.Scenario) {
+	"a driver that creates a second VM": {"P13", func(s *sim.Scenario) {
 		s.Options.Driver = func(w *sim.World) driver.Driver { return forgetful{w.Provider()} }
 	}, 1},
-	"a policy that takes nodes for dead too soon": {"no haste", func(s *sim.Scenario) {
+	"a health timeout that is too short": {"no haste", func(s *sim.Scenario) {
 		s.Options.Manager.Policies.Machine = machine.DefaultPolicy()
 		s.Options.Manager.Policies.Machine.HealthTimeout = time.Second
 		s.Options.Properties = []sim.Property{{Name: "no haste", Check: noHaste}}
@@ -47,7 +47,7 @@ var broken = map[string]struct {
 	"a property that does not hold": {"no huge ones", func(s *sim.Scenario) {
 		s.Options.Properties = []sim.Property{{Name: "no huge ones", Check: noHugeOnes}}
 	}, 1},
-	"too little patience": {sim.RuleSettled, func(s *sim.Scenario) { s.Limit = time.Second }, 0},
+	"a limit that is too short": {sim.RuleSettled, func(s *sim.Scenario) { s.Limit = time.Second }, 0},
 }
 
 func noHugeOnes(w *sim.World) error {
@@ -60,7 +60,7 @@ func noHugeOnes(w *sim.World) error {
 	return err
 }
 
-// noHaste: the manager replaces no machine whose node was not ready for only a minute.
+// noHaste returns an error if a machine is failed whose node has not been ready for less than a minute.
 func noHaste(w *sim.World) error {
 	machines, err := w.Machines().List(context.Background(), store.Query{})
 	for _, m := range machines {
@@ -71,7 +71,7 @@ func noHaste(w *sim.World) error {
 	return err
 }
 
-// readySince is when a node's readiness last changed.
+// readySince returns when a node's readiness last changed.
 func readySince(w *sim.World, node string) time.Time {
 	n, err := w.Nodes().Get(context.Background(), object.Key{Name: node})
 	if err != nil {
@@ -83,16 +83,16 @@ func readySince(w *sim.World, node string) time.Time {
 	return time.Time{}
 }
 
-// TestBrokenIsFoundAndShrunk: some storm finds each fault. Of that storm only a few steps and
-// machines are left. Written to a file and read again, it breaks the same rule in the same way.
-func TestBrokenIsFoundAndShrunk(t *testing.T) {
+// TestViolationsAreFoundAndShrunk: some storm finds each violation, and Shrink leaves only a few steps and
+// machines of it. Written to JSON and read again, the scenario breaks the same rule in the same way.
+func TestViolationsAreFoundAndShrunk(t *testing.T) {
 	for name, b := range broken {
 		t.Run(name, func(t *testing.T) {
 			s, found := firstViolation(t, b.change)
 			require.Equal(t, b.rule, found.Rule)
 			before := len(s.Steps)
 			small := scenario.Shrink(s, found.Rule, 400)
-			require.Len(t, s.Steps, before, "the scenario itself stays as it is")
+			require.Len(t, s.Steps, before, "Shrink changed its argument")
 			require.LessOrEqual(t, len(small.Steps), b.steps)
 			require.LessOrEqual(t, len(small.Deployments), 1)
 			require.LessOrEqual(t, len(small.Apps), 2)
@@ -103,7 +103,7 @@ func TestBrokenIsFoundAndShrunk(t *testing.T) {
 			text, err := json.Marshal(small)
 			require.NoError(t, err)
 			again := &sim.Scenario{}
-			b.change(again) // what is code is not written down
+			b.change(again) // functions are not written to JSON
 			require.NoError(t, json.Unmarshal(text, again))
 			require.Equal(t, first, play(t, again).Violation)
 			lines, err := scenario.Trace(again)
@@ -114,7 +114,7 @@ func TestBrokenIsFoundAndShrunk(t *testing.T) {
 	}
 }
 
-// firstViolation plays storms, changed a little, until one fails.
+// firstViolation plays storms with a change until one fails.
 func firstViolation(t *testing.T, change func(*sim.Scenario)) (*sim.Scenario, *sim.Violation) {
 	t.Helper()
 	for seed := range uint64(50) {
@@ -128,9 +128,9 @@ func firstViolation(t *testing.T, change func(*sim.Scenario)) (*sim.Scenario, *s
 	return nil, nil
 }
 
-// TestNothingSmallerBreaksAnotherRule: a scenario that breaks another rule is no smaller form of
-// it, and a fault that a violation does not need is removed.
-func TestNothingSmallerBreaksAnotherRule(t *testing.T) {
+// TestShrinkKeepsTheRule: Shrink returns no scenario that breaks another rule. It removes faults that the
+// violation does not need.
+func TestShrinkKeepsTheRule(t *testing.T) {
 	b := broken["a property that does not hold"]
 	s, found := firstViolation(t, b.change)
 	require.Same(t, s, scenario.Shrink(s, "another rule", 20))

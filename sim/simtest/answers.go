@@ -12,18 +12,18 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// answers checks what the driver answers against what it lists when nothing fails. So it finds what
-// no invariant can see whose VMs are at a provider that the world does not know.
+// answers checks the driver's answers against what it lists when nothing fails. So it finds mistakes that
+// no invariant can see, because the VMs are at a provider that the world does not know.
 type answers struct {
-	vms      map[string]vm // that are known to belong to a machine, by ID
+	vms      map[string]vm // the VMs that are known to belong to a machine, by ID
 	underWay []*call
-	broken   map[codes.Call]error // the first false answer of each call
+	broken   map[codes.Call]error // the first false answer of each kind of call
 
-	full   func() bool // whether the quota is used up
-	faults func() int  // how many requests have failed
+	full   func() bool // reports whether the quota is used up
+	faults func() int  // returns how many requests have failed so far
 }
 
-// vm is a VM that was made for a machine, and the call that told of it.
+// vm is a VM that was created for a machine, and the call whose answer named it.
 type vm struct {
 	machine *machine.Machine
 	from    *call
@@ -36,10 +36,10 @@ func newAnswers(full func() bool, faults func() int) *answers {
 // checked are the calls whose answers are checked.
 var checked = []codes.Call{codes.CreateMachine, codes.DeleteMachine, codes.GetMachineStatus, codes.ListMachines}
 
-// ruleOf is broken by a false answer of a call.
+// ruleOf returns the name of the rule that a call's answers are true.
 func ruleOf(method codes.Call) string { return "answer of " + method.String() }
 
-// answerProperties are broken by false answers, one of each call.
+// answerProperties returns a property for each kind of call: its answers are true.
 func answerProperties(b **bench) (all []sim.Property) {
 	for _, method := range checked {
 		all = append(all, sim.Property{Name: ruleOf(method), Check: func(*sim.World) error {
@@ -71,7 +71,7 @@ func (a *answers) around(ctx context.Context, c *call, d driver.Driver, do func(
 	}
 	after, still := truth.list()
 	if !listed || !still {
-		return // it lists nothing, so nothing is known
+		return // without lists there is nothing to compare
 	}
 	switch c.method {
 	case codes.CreateMachine:
@@ -91,15 +91,15 @@ func (a *answers) blame(method codes.Call, format string, args ...any) {
 	}
 }
 
-// created checks that a create made one VM of the machine's name at most.
+// created checks that a create made at most one VM with the machine's name.
 func (a *answers) created(c *call, truth observer, before, after map[string]string) {
 	if c.shared {
 		return
 	}
 	own := a.own(c.machine, before)
 	for _, id := range slices.Sorted(maps.Keys(after)) {
-		_, was := before[id]
-		if was || after[id] != c.machine.Name {
+		_, existed := before[id]
+		if existed || after[id] != c.machine.Name {
 			continue
 		}
 		a.vms[id] = vm{c.machine, c}
@@ -120,7 +120,7 @@ func (a *answers) created(c *call, truth observer, before, after map[string]stri
 	}
 }
 
-// refused checks the code of a create while the quota was used up and nothing else failed.
+// refused checks the code of a create that failed only because the quota was used up.
 func (a *answers) refused(c *call, before map[string]string) {
 	switch code := codes.Of(c.err); {
 	case c.method != codes.CreateMachine, c.shared, slices.Contains(slices.Collect(maps.Values(before)), c.machine.Name):
@@ -129,7 +129,7 @@ func (a *answers) refused(c *call, before map[string]string) {
 	}
 }
 
-// own returns the VMs among those listed that are known to be a machine's.
+// own returns the IDs of the listed VMs that are known to belong to a machine.
 func (a *answers) own(m *machine.Machine, listed map[string]string) (ids []string) {
 	for id := range listed {
 		if known, ok := a.vms[id]; ok && m.UID != "" && known.machine.UID == m.UID {
@@ -140,8 +140,8 @@ func (a *answers) own(m *machine.Machine, listed map[string]string) (ids []strin
 	return ids
 }
 
-// meant returns the VMs that a call is about and that are there.
-func (a *answers) meant(m *machine.Machine, listed map[string]string) []string {
+// existing returns the IDs of the listed VMs that a call about a machine is about.
+func (a *answers) existing(m *machine.Machine, listed map[string]string) []string {
 	id := m.Spec.ProviderID
 	if id == "" {
 		return a.own(m, listed)
@@ -152,12 +152,12 @@ func (a *answers) meant(m *machine.Machine, listed map[string]string) []string {
 	return nil
 }
 
-// deleted checks that nothing is left of what the driver calls deleted.
+// deleted checks that no VM is listed that the driver said was deleted.
 func (a *answers) deleted(c *call, after map[string]string) {
 	if code := codes.Of(c.err); c.shared || code != codes.OK && code != codes.NotFound {
 		return
 	}
-	for _, id := range a.meant(c.machine, after) {
+	for _, id := range a.existing(c.machine, after) {
 		a.blame(codes.DeleteMachine, "it says %s for machine %s, and VM %s is still there", codes.Of(c.err), c.machine.Name, id)
 	}
 	maps.DeleteFunc(a.vms, func(id string, of vm) bool {
@@ -165,7 +165,7 @@ func (a *answers) deleted(c *call, after map[string]string) {
 	})
 }
 
-// lookedUp checks that what is not found is not there.
+// lookedUp checks that no VM is listed that the driver said was not found.
 func (a *answers) lookedUp(c *call, after map[string]string) {
 	if c.err == nil && c.id != "" && !c.shared {
 		a.vms[c.id] = vm{c.machine, c}
@@ -173,13 +173,13 @@ func (a *answers) lookedUp(c *call, after map[string]string) {
 	if c.shared || codes.Of(c.err) != codes.NotFound {
 		return
 	}
-	for _, id := range a.meant(c.machine, after) {
+	for _, id := range a.existing(c.machine, after) {
 		a.blame(codes.GetMachineStatus, "it says %s for machine %s, and VM %s is there", codes.NotFound, c.machine.Name, id)
 	}
 }
 
-// listed checks that a list has all VMs that were there all the time. If some went meanwhile, the pages
-// of a provider may have moved, and nothing is known.
+// listed checks that a list has all VMs that existed all the time. If some were deleted meanwhile, it
+// checks nothing, because VMs may have moved between the pages of a provider's list.
 func (a *answers) listed(c *call, truth observer, before, after map[string]string) {
 	if c.err != nil {
 		return
@@ -190,16 +190,15 @@ func (a *answers) listed(c *call, truth observer, before, after map[string]strin
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(after)) {
-		_, was := before[id]
-		if _, is := c.list[id]; was && !is {
+		_, existed := before[id]
+		if _, listed := c.list[id]; existed && !listed {
 			a.blame(codes.ListMachines, "VM %s of machine %s is missing", id, after[id])
 		}
 	}
 	a.checkListed(truth, after)
 }
 
-// checkListed checks that the VMs that are not listed are not there: GetMachineStatus does not find
-// them.
+// checkListed checks that GetMachineStatus does not find VMs that are not listed.
 func (a *answers) checkListed(truth observer, listed map[string]string) {
 	for _, id := range slices.Sorted(maps.Keys(a.vms)) {
 		known := a.vms[id]
@@ -214,14 +213,14 @@ func (a *answers) checkListed(truth observer, listed map[string]string) {
 	}
 }
 
-// observer asks the driver while nothing fails.
+// observer calls the driver without faults, to check the answer of a call.
 type observer struct {
 	ctx    context.Context //nolint:containedctx // of the call that is checked
 	driver driver.Driver
 	call   *call
 }
 
-// list returns what the driver lists for the class of a call. It returns false if it answers an
+// list returns what the driver lists for the class of the call. It returns false if the driver returns an
 // error.
 func (o observer) list() (map[string]string, bool) {
 	out, err := o.driver.ListMachines(o.ctx, &driver.ListMachinesRequest{Class: o.call.class, Secret: o.call.secret})
@@ -231,7 +230,7 @@ func (o observer) list() (map[string]string, bool) {
 	return out.Machines, true
 }
 
-// gone reports whether the driver does not find a VM. Any answer but OK leaves it open.
+// gone reports whether the driver does not find a VM. Any error counts as that.
 func (o observer) gone(of vm, id string) bool {
 	m := of.machine.Clone()
 	m.Spec.ProviderID = id

@@ -14,22 +14,22 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// call is a call to the driver, as the driver itself sees it: a fault above the driver that keeps a
-// call or its answer from arriving is not in it.
+// call is a call to the driver, as the driver sees it: it does not show whether the answer reached the
+// manager.
 type call struct {
 	method      codes.Call
-	machine     *machine.Machine // nil: it is about a class
+	machine     *machine.Machine // nil if the call is about a class
 	class       *machine.Class
 	secret      *machine.Secret
 	began, over time.Duration // since the beginning of the world
-	id          string        // that the answer gives
+	id          string        // the VM's ID in the answer
 	list        map[string]string
 	err         error
 	answered    bool
 	shared      bool // another call about the machine was under way at the same time
 }
 
-// about is what the call names.
+// about returns the name and the VM's ID in the request.
 func (c *call) about() (name, id string) {
 	if c.machine == nil {
 		return "", ""
@@ -44,7 +44,7 @@ func (c *call) String() string {
 	switch name, id := c.about(); {
 	case name != "" && id != "":
 		fmt.Fprintf(&b, " %s, %s", name, id)
-	case name != "" && c.method == codes.CreateMachine: // which never has an ID
+	case name != "" && c.method == codes.CreateMachine: // its request never has an ID
 		fmt.Fprintf(&b, " %s", name)
 	case name != "":
 		fmt.Fprintf(&b, " %s, no ID", name)
@@ -52,7 +52,7 @@ func (c *call) String() string {
 		fmt.Fprintf(&b, " of class %s", c.class.Name)
 	}
 	switch {
-	case !c.answered: // it panicked, or the manager died
+	case !c.answered: // the driver panicked, or the manager died
 		b.WriteString(" -> no answer")
 	case c.err != nil:
 		fmt.Fprintf(&b, " -> %s: %s", codes.Of(c.err), codes.Message(c.err))
@@ -70,7 +70,7 @@ func (c *call) String() string {
 	return b.String()
 }
 
-// watched is the driver under test. It notes its calls and checks its answers.
+// watched wraps the driver under test. It records its calls and checks its answers.
 type watched struct {
 	driver.Driver
 	b *bench
@@ -79,7 +79,7 @@ type watched struct {
 // Unwrap returns the driver under test.
 func (d watched) Unwrap() driver.Driver { return d.Driver }
 
-// around makes a call.
+// around makes a call, records it and checks its answer.
 func (d watched) around(ctx context.Context, c *call, do func() error) {
 	b := d.b
 	b.calls.begin(c, b.w)
@@ -116,9 +116,9 @@ func (d watched) InitializeMachine(ctx context.Context, req *driver.InitializeMa
 	return out, err
 }
 
-// withoutID returns a request for one machine in four as it is when no create for it was ever answered:
-// without the VM's ID. Which one follows from the machine's UID, so that a run can be repeated. An
-// orphan, which has none, is known by its ID alone.
+// withoutID removes the VM's ID from the request for one machine in four, as if no create for it had been
+// answered. The machine's UID decides which, so that a run can be repeated. Requests for orphans, which
+// have no UID, keep the ID.
 func withoutID(req *driver.DeleteMachineRequest) *driver.DeleteMachineRequest {
 	if uid := req.Machine.UID; uid == "" || crc32.ChecksumIEEE([]byte(uid))%4 != 0 {
 		return req
@@ -170,7 +170,7 @@ func (d watched) UpdateMachine(ctx context.Context, req *driver.UpdateMachineReq
 	return out, err
 }
 
-// journal is what happened in a world, in order. Nil: nothing is kept.
+// journal records what happened in a world, in order. A nil journal records nothing.
 type journal struct {
 	start time.Time
 	lines []line
@@ -178,9 +178,9 @@ type journal struct {
 
 // line is something that happened.
 type line struct {
-	at   time.Duration // since the beginning
+	at   time.Duration // since the beginning of the world
 	text string
-	call *call // the driver's answer to it; or nil
+	call *call // the call whose answer the line shows, or nil
 }
 
 func (j *journal) since(now time.Time) time.Duration {
@@ -190,7 +190,7 @@ func (j *journal) since(now time.Time) time.Duration {
 	return now.Sub(j.start)
 }
 
-// tell is sim.Options.Tell.
+// tell implements sim.Options.Tell.
 func (j *journal) tell(now time.Time, what string) {
 	j.lines = append(j.lines, line{at: j.since(now), text: what})
 }
@@ -208,8 +208,8 @@ func (j *journal) end(c *call, w *sim.World) {
 	}
 }
 
-// upTo puts the calls that ended when the world was closed before the violation, which is told last:
-// until then they had no answer.
+// upTo returns the lines with the violation last. Calls that ended only because the world was closed were
+// recorded after it.
 func (j *journal) upTo(violation bool) []line {
 	last := len(j.lines) - 1
 	for last >= 0 && j.lines[last].call != nil {

@@ -19,41 +19,41 @@ import (
 
 // Options say what is tested. Only Driver or New is needed.
 type Options struct {
-	// Driver makes the driver of each life of the manager, around the provider of the world
+	// Driver makes a driver for each process of the manager. It uses the provider of the world
 	// (sim.World.Provider).
 	Driver func(w *sim.World) driver.Driver
-	// New takes the place of Driver for a driver with a provider of its own. It is called once for
-	// each world, at the beginning.
+	// New replaces Driver for a driver with a provider of its own. It is called once for each world, at
+	// the beginning.
 	New func(w *sim.World) Setup
 	// Class makes the classes for a driver whose VMs are not in the world's provider, as
 	// sim.Options.Class does. Such VMs join no cluster. Nil: classes of the world's provider.
 	Class func(name string) *machine.Class
-	// NoCluster leaves the target cluster out: machines end at phase Available. With Class it always is.
+	// NoCluster leaves the target cluster out: machines end at phase Available. Class implies it.
 	NoCluster bool
-	// Policies replace those of the scenarios. One that is nil replaces nothing.
+	// Policies replace those of the scenarios. A nil policy replaces nothing.
 	Policies manager.Policies
-	// Properties must hold in every world, beside the invariants of package sim.
+	// Properties must hold in every world, in addition to the invariants of package sim.
 	Properties []sim.Property
-	// Scenario draws what happens. Nil: scenario.Random, without pools.
+	// Scenario draws the scenario of a seed. Nil: scenario.Random, without pools.
 	Scenario func(seed uint64) *sim.Scenario
-	// Seeds is how many scenarios are played: those of the seeds 0, 1, 2 and so on, on all cores.
-	// Zero: 200, which takes up to a minute on two cores.
+	// Seeds is the number of scenarios: they have the seeds 0, 1, 2 and so on, and are played on all
+	// cores. Zero: 200, which takes up to a minute on two cores.
 	Seeds int
-	// Tries is how many scenarios are played at most in search of a smaller one that breaks the same
-	// rule. Zero: 200. Negative: none.
+	// Tries is the maximum number of scenarios that are played in search of a smaller one that breaks
+	// the same rule. Zero: 200. Negative: none.
 	Tries int
 }
 
 // Setup is a driver in one world, with the provider that it calls.
 type Setup struct {
-	// Driver makes the driver of each life of the manager. All of them call the same provider.
+	// Driver makes a driver for each process of the manager. All drivers call the same provider.
 	Driver func() driver.Driver
 	// Left names what is left at the provider, such as "disk d-1 of machine web-x". In the end, when
-	// all machines have been deleted, there must be nothing. Nil: only the VMs that the driver lists
-	// are known.
+	// all machines have been deleted, it must return nothing. Nil: only the VMs that the driver lists
+	// are checked.
 	Left func() []string
-	// Exhaust uses up the quota of VMs at the provider, and returns what raises it again: for some
-	// minutes creates must then fail with RESOURCE_EXHAUSTED. Nil: that is not tested.
+	// Exhaust uses up the quota of VMs at the provider. Creates must fail with RESOURCE_EXHAUSTED until
+	// raise is called some minutes later. Nil: this is not tested.
 	Exhaust func(context.Context) (raise func())
 	// Properties must hold in this world, like those of Options.
 	Properties []sim.Property
@@ -64,7 +64,7 @@ const (
 	defaultTries = 200
 )
 
-// complete returns o with defaults, or what is wrong with it.
+// complete returns o with defaults, or an error if it is invalid.
 func (o Options) complete() (Options, error) {
 	switch {
 	case o.Driver == nil && o.New == nil:
@@ -86,7 +86,7 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// withoutPools is scenario.Random without pools, which no driver of machines has to do with.
+// withoutPools returns scenario.Random without pools, because no driver of machines is called for them.
 func withoutPools(seed uint64) *sim.Scenario {
 	s := scenario.Random(seed)
 	s.Pools, s.Options.Pools = nil, nil
@@ -100,7 +100,7 @@ func (o *Options) scenario(seed uint64) *sim.Scenario {
 		s.Options.Class = o.Class
 	}
 	s.Options.NoCluster = s.Options.NoCluster || o.NoCluster || s.Options.Class != nil
-	consistent(&s.Options.Faults)
+	makeConsistent(&s.Options.Faults)
 	p := &s.Options.Manager.Policies
 	p.Machine = cmp.Or(o.Policies.Machine, p.Machine)
 	p.Set = cmp.Or(o.Policies.Set, p.Set)
@@ -111,19 +111,19 @@ func (o *Options) scenario(seed uint64) *sim.Scenario {
 	return s
 }
 
-// consistent has the world's provider tell the truth about its VMs: what its driver would pass on is
-// otherwise no mistake of the driver's.
-func consistent(f *sim.Faults) {
+// makeConsistent removes the faults with which the world's provider says something false about its VMs.
+// A driver under test would pass that on, and it would count as the driver's mistake.
+func makeConsistent(f *sim.Faults) {
 	f.Eventually, f.Spelling = 0, 0
 	f.Codes = slices.DeleteFunc(slices.Clone(f.Codes), func(c codes.Code) bool { return c == codes.NotFound })
 }
 
-// ruleLeft is broken by what Setup.Left names in the end.
+// ruleLeft is the rule that Setup.Left names nothing in the end.
 const ruleLeft = "left at the provider"
 
-// equip gives a scenario the driver and the properties. Each play makes a world of its own, and plays
-// of one scenario follow one another: so the bench is that of the last world. calls notes the calls
-// to the driver, unless it is nil.
+// equip gives a scenario the driver and the properties. A scenario may be played several times, one after
+// another, in a new world each time: b is the bench of the last world. The calls to the driver are
+// recorded in calls, unless it is nil.
 func (o *Options) equip(s *sim.Scenario, calls *journal) {
 	var b *bench
 	s.Options.Driver = func(w *sim.World) driver.Driver {
@@ -139,7 +139,7 @@ func (o *Options) equip(s *sim.Scenario, calls *journal) {
 	)
 }
 
-// bench is a driver in one world.
+// bench holds the driver under test in one world, with what checks it.
 type bench struct {
 	w       *sim.World
 	setup   Setup
@@ -147,7 +147,7 @@ type bench struct {
 	answers *answers
 }
 
-// The quota is used up twice in each world, at these times after the beginning.
+// The quota is used up twice in each world, at these times after the beginning, for the time shortage.
 const (
 	firstShortage  = 20 * time.Minute
 	secondShortage = 80 * time.Minute

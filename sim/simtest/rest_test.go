@@ -15,8 +15,8 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/restcloud"
 )
 
-// rest is a driver for a cloud with a REST API, with a mistake or without.
-func rest(bug restcloud.Bug) Options {
+// restOptions returns options with the driver of a cloud with a REST API, which has the given mistake.
+func restOptions(bug restcloud.Bug) Options {
 	return Options{
 		Class: func(name string) *machine.Class { return restcloud.Class(object.Key{}, name) },
 		New: func(w *sim.World) Setup {
@@ -36,8 +36,8 @@ func rest(bug restcloud.Bug) Options {
 	}
 }
 
-// TestMistakesBelowHTTPAreFound: all twelve, with default settings, each under its own heading, in a
-// story that is short enough.
+// TestMistakesBelowHTTPAreFound: Run finds all twelve mistakes with default settings, and reports each by
+// its rule, in a story that is short enough.
 func TestMistakesBelowHTTPAreFound(t *testing.T) {
 	for bug, want := range map[restcloud.Bug]string{
 		restcloud.Panics:         `driver panicked: the driver panicked in CreateMachine`,
@@ -54,25 +54,25 @@ func TestMistakesBelowHTTPAreFound(t *testing.T) {
 		restcloud.NothingFound:   `answer of GetMachineStatus: it says NotFound for machine \S+, and VM \S+ is there\n`,
 	} {
 		t.Run(string(bug), func(t *testing.T) {
-			o := rest(bug)
+			o := restOptions(bug)
 			if testing.Short() {
 				if bug == restcloud.LeaksDisk || bug == restcloud.NeedsID || bug == restcloud.SwallowsErrors {
 					t.Skip("it plays 48 hours after the end again and again")
 				}
 				o.Tries = 3
 			}
-			report := find(t, o)
+			report := runReport(t, o)
 			require.Regexp(t, `^simtest: seed \d+: `+want, report)
 			require.LessOrEqual(t, strings.Count(report, "\n"), maxStory, report)
-			require.Equal(t, 2, strings.Count(report, "\n> "), "the call and what the mark means: %s", report)
+			require.Equal(t, 2, strings.Count(report, "\n> "), "lines with a mark: the call and the legend: %s", report)
 			require.NotContains(t, report, "deterministic")
 		})
 	}
 }
 
-// TestHonestDriverBelowHTTPPasses: with default settings.
-func TestHonestDriverBelowHTTPPasses(t *testing.T) {
-	o := rest("")
+// TestCorrectDriverBelowHTTPPasses: a driver without a mistake passes with default settings.
+func TestCorrectDriverBelowHTTPPasses(t *testing.T) {
+	o := restOptions("")
 	if testing.Short() {
 		o.Seeds = 12
 	}

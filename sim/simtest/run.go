@@ -18,9 +18,8 @@ import (
 
 var seedFlag = flag.String("simtest.seed", "", "play only the scenario of this seed, and print the whole story if it fails")
 
-// Run plays scenarios, and fails t if one of them violates anything. One failure reports the lowest
-// seed that fails. A scenario that fails is played again: if it then goes another way, the failure
-// says so.
+// Run plays scenarios, and fails t if one of them violates anything. It reports the lowest seed that
+// fails. A scenario that fails is played again. If the second run is different, the report says so.
 func Run(t *testing.T, o Options) {
 	t.Helper()
 	o, err := o.complete()
@@ -44,7 +43,7 @@ func Run(t *testing.T, o Options) {
 	}
 }
 
-// seedRange is n seeds from first on.
+// seedRange is a range of n seeds that begins with first.
 type seedRange struct{ first, n uint64 }
 
 // run plays the scenarios of seeds, and returns the report on the first that fails.
@@ -60,7 +59,7 @@ func (o *Options) run(test string, seeds seedRange, whole bool) (report string, 
 	return f.report(test, whole), nil
 }
 
-// outcome is a scenario that failed.
+// outcome is the seed of a scenario that failed, and why.
 type outcome struct {
 	seed uint64
 	err  error // of sim.Play
@@ -108,13 +107,13 @@ func (o *Options) search(seeds seedRange) (*outcome, error) {
 	return first, nil
 }
 
-// recorded is one play of a scenario.
+// recorded is one run of a scenario.
 type recorded struct {
 	result sim.Result
 	lines  []line
 }
 
-// record plays a scenario and keeps what happens in it.
+// record plays a scenario and records what happens in it.
 func (o *Options) record(s *sim.Scenario) (*recorded, error) {
 	j := &journal{}
 	again := *s
@@ -124,12 +123,12 @@ func (o *Options) record(s *sim.Scenario) (*recorded, error) {
 	return &recorded{result: r, lines: j.upTo(r.Violation != nil)}, err
 }
 
-// failure is what is to be said of a scenario that failed.
+// failure is what is known of a scenario that failed.
 type failure struct {
 	seed      uint64
 	small     *sim.Scenario
 	play      *recorded
-	different string // how the scenario goes when it is played again; empty: the same way
+	different string // how the second run differs from the first; empty: it does not
 }
 
 // explain plays a failed scenario twice, and makes it smaller.
@@ -155,7 +154,7 @@ func (o *Options) explain(failed *outcome) (*failure, error) {
 	return f, err
 }
 
-// difference returns how two plays of a scenario differ.
+// difference returns the first difference between two runs of a scenario, or "".
 func difference(one, two *recorded) string {
 	for i := range min(len(one.lines), len(two.lines)) {
 		if a, b := &one.lines[i], &two.lines[i]; a.at != b.at || a.text != b.text {
@@ -168,7 +167,7 @@ func difference(one, two *recorded) string {
 	return ""
 }
 
-// report returns what is said of a failure, in at most maxStory lines unless the whole story is told.
+// report returns the report on a failure, in at most maxStory lines unless whole is true.
 func (f *failure) report(test string, whole bool) string {
 	v := f.play.result.Violation
 	var head, tail strings.Builder
@@ -187,7 +186,7 @@ func (f *failure) report(test string, whole bool) string {
 	return head.String() + s.text(limit) + tail.String()
 }
 
-// ofDriver leaves the part of a stack that is the driver's, in as many lines as a story has room for.
+// ofDriver cuts a stack trace after the driver's own frames, and to as many lines as a story has room for.
 func ofDriver(what string) string {
 	what, _, _ = strings.Cut(what, "\n\t"+reflect.TypeFor[watched]().PkgPath()+".")
 	lines := strings.Split(strings.TrimRight(what, "\n"), "\n")

@@ -21,7 +21,7 @@ import (
 //
 //make:long-tests-without-race
 
-// mistake is what is wrong with a driver. Empty: nothing.
+// mistake says what is wrong with a driver. The empty one means nothing.
 type mistake string
 
 const (
@@ -34,18 +34,18 @@ const (
 	quotaCode    mistake = "a quota that is used up is UNAVAILABLE"
 )
 
-// planted is a driver of the world's provider with a mistake. It declares nothing.
-type planted struct {
+// faultyDriver wraps the world's provider, and adds a mistake. It declares no optional interfaces.
+type faultyDriver struct {
 	driver.Driver
 	w       *sim.World
 	mistake mistake
 }
 
-func plant(m mistake) func(*sim.World) driver.Driver {
-	return func(w *sim.World) driver.Driver { return planted{w.Provider(), w, m} }
+func withMistake(m mistake) func(*sim.World) driver.Driver {
+	return func(w *sim.World) driver.Driver { return faultyDriver{w.Provider(), w, m} }
 }
 
-func (d planted) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (d faultyDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	if d.mistake == wrongName {
 		r := *req
 		r.Machine = req.Machine.Clone()
@@ -63,14 +63,14 @@ func (d planted) CreateMachine(ctx context.Context, req *driver.CreateMachineReq
 	return d.Driver.CreateMachine(ctx, req)
 }
 
-func (d planted) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+func (d faultyDriver) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	if d.mistake == falseDelete || d.mistake == needsID && req.Machine.Spec.ProviderID == "" {
 		return &driver.DeleteMachineResponse{}, nil
 	}
 	return d.Driver.DeleteMachine(ctx, req)
 }
 
-func (d planted) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+func (d faultyDriver) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 	out, err := d.Driver.GetMachineStatus(ctx, req)
 	if d.mistake == nothingFound && err != nil {
 		return nil, codes.New(codes.NotFound, "not found")
@@ -78,7 +78,7 @@ func (d planted) GetMachineStatus(ctx context.Context, req *driver.GetMachineSta
 	return out, err
 }
 
-func (d planted) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+func (d faultyDriver) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	out, err := d.Driver.ListMachines(ctx, req)
 	if d.mistake == shortList && err == nil {
 		for id := range out.Machines {
@@ -90,8 +90,8 @@ func (d planted) ListMachines(ctx context.Context, req *driver.ListMachinesReque
 	return out, err
 }
 
-// find returns the report on what Run finds.
-func find(t *testing.T, o Options) string {
+// runReport returns the report that Run would fail with, or "".
+func runReport(t *testing.T, o Options) string {
 	t.Helper()
 	o, err := o.complete()
 	require.NoError(t, err)
@@ -100,54 +100,54 @@ func find(t *testing.T, o Options) string {
 	return report
 }
 
-// TestHonestDriverPasses: with default settings, and though it declares less than scenarios ask of the
-// world's own driver.
-func TestHonestDriverPasses(t *testing.T) {
-	o := Options{Driver: plant("")}
+// TestCorrectDriverPasses: a driver without a mistake passes with default settings, although it declares
+// less than the world's own driver.
+func TestCorrectDriverPasses(t *testing.T) {
+	o := Options{Driver: withMistake("")}
 	if testing.Short() {
 		o.Seeds = 12
 	}
 	Run(t, o)
 }
 
-// TestMistakesAreFound: with default settings, as a false answer of the call that is wrong. The story is
-// short and marks that call.
+// TestMistakesAreFound: Run finds all mistakes with default settings. The story is short, and marks the call
+// to blame.
 func TestMistakesAreFound(t *testing.T) {
 	for m, want := range map[mistake]struct{ rule, guilty string }{
 		wrongName:    {"P14: a VM of machine by-handx lives, and its record is gone", "CreateMachine"},
 		falseDelete:  {"answer of DeleteMachine: it says OK for machine", "DeleteMachine"},
 		needsID:      {"answer of DeleteMachine: it says OK for machine", "DeleteMachine"},
 		nothingFound: {"answer of GetMachineStatus: it says NotFound for machine", "GetMachineStatus"},
-		shortList:    {"answer of ListMachines: VM memory:///blue/3 of machine", "CreateMachine"}, // what made the VM
+		shortList:    {"answer of ListMachines: VM memory:///blue/3 of machine", "CreateMachine"}, // the call that created the VM
 		createsAgain: {"P13: two VMs live for machine", "CreateMachine"},
 	} {
 		t.Run(string(m), func(t *testing.T) {
-			o := Options{Driver: plant(m)}
+			o := Options{Driver: withMistake(m)}
 			if testing.Short() {
 				o.Tries = 12
 			}
-			report := find(t, o)
+			report := runReport(t, o)
 			require.Contains(t, report, want.rule)
 			require.LessOrEqual(t, strings.Count(report, "\n"), maxStory, report)
 			require.Regexp(t, `\n> +\S+  driver: `+want.guilty+` \S+`, report)
-			require.Equal(t, 2, strings.Count(report, "\n> "), "the call and what the mark means: %s", report)
+			require.Equal(t, 2, strings.Count(report, "\n> "), "lines with a mark: the call and the legend: %s", report)
 			require.NotContains(t, report, "deterministic")
 		})
 	}
 }
 
-// leaky has a disk for each machine, and forgets it if there is no VM to delete.
-type leaky struct {
+// leakyDriver creates a disk for each machine, and does not delete it if there is no VM to delete.
+type leakyDriver struct {
 	driver.Driver
 	disks map[string]bool
 }
 
-func (d leaky) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (d leakyDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	d.disks[req.Machine.Name] = true
 	return d.Driver.CreateMachine(ctx, req)
 }
 
-func (d leaky) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+func (d leakyDriver) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	_, err := d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: req.Machine, Class: req.Class, Secret: req.Secret})
 	if err == nil {
 		delete(d.disks, req.Machine.Name)
@@ -155,12 +155,12 @@ func (d leaky) DeleteMachine(ctx context.Context, req *driver.DeleteMachineReque
 	return d.Driver.DeleteMachine(ctx, req)
 }
 
-// TestWhatIsLeftIsNamed: with the last call about it.
+// TestWhatIsLeftIsNamed: the report names what Setup.Left returns in the end, and the last call about it.
 func TestWhatIsLeftIsNamed(t *testing.T) {
-	report := find(t, Options{Tries: 5, New: func(w *sim.World) Setup {
+	report := runReport(t, Options{Tries: 5, New: func(w *sim.World) Setup {
 		disks := map[string]bool{}
 		return Setup{
-			Driver: func() driver.Driver { return leaky{w.Provider(), disks} },
+			Driver: func() driver.Driver { return leakyDriver{w.Provider(), disks} },
 			Left: func() (left []string) {
 				for name := range disks {
 					left = append(left, "disk of machine "+name)
@@ -170,12 +170,12 @@ func TestWhatIsLeftIsNamed(t *testing.T) {
 		}
 	}})
 	require.Regexp(t, `^simtest: seed \d+: left at the provider: (disk of machine \S+, )+48h0m0s after all is deleted\n`, report)
-	require.NotContains(t, report, "deterministic", "the order of what is left does not count")
+	require.NotContains(t, report, "deterministic", "the order of Setup.Left must not count")
 	require.Regexp(t, `\nLast call: driver: \w+ \S+, .*, at `, report)
 	require.Regexp(t, `\n> +\S+  driver: DeleteMachine`, report)
 }
 
-// TestQuota: while Setup.Exhaust uses it up, creates have to say so.
+// TestQuota: while Setup.Exhaust has used the quota up, creates have to fail with RESOURCE_EXHAUSTED.
 func TestQuota(t *testing.T) {
 	for _, m := range []mistake{"", quotaCode} {
 		o := Options{Seeds: 20, Tries: 3, New: func(w *sim.World) Setup {
@@ -194,7 +194,7 @@ func TestQuota(t *testing.T) {
 				},
 			}
 		}}
-		report := find(t, o)
+		report := runReport(t, o)
 		if m == "" {
 			require.Empty(t, report)
 			continue
@@ -204,9 +204,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestPropertiesAndPoliciesCount: those of Options and of Setup, in what is searched and in what is
-// told.
-func TestPropertiesAndPoliciesCount(t *testing.T) {
+// TestPropertiesAreChecked: the properties of Options and of Setup are checked.
+func TestPropertiesAreChecked(t *testing.T) {
 	few := sim.Property{Name: "few", Check: func(w *sim.World) error {
 		for _, vm := range w.Provider().VMs() {
 			if strings.HasPrefix(vm.Name, "web") {
@@ -215,31 +214,31 @@ func TestPropertiesAndPoliciesCount(t *testing.T) {
 		}
 		return nil
 	}}
-	all := find(t, Options{Driver: plant(""), Properties: []sim.Property{few}, Tries: 20})
+	all := runReport(t, Options{Driver: withMistake(""), Properties: []sim.Property{few}, Tries: 20})
 	require.Contains(t, all, "few: VM memory:///blue/")
 	require.Regexp(t, `\n> +\S+  driver: CreateMachine web`, all)
-	own := find(t, Options{New: func(w *sim.World) Setup {
+	own := runReport(t, Options{New: func(w *sim.World) Setup {
 		return Setup{Driver: func() driver.Driver { return w.Provider() }, Properties: []sim.Property{few}}
 	}})
 	require.Contains(t, own, "few: VM memory:///blue/")
 }
 
-// TestChanceIsTold: a driver or a property that depends on more than the world is said to.
-func TestChanceIsTold(t *testing.T) {
+// TestNondeterminismIsReported: the report says if a driver or a property depends on more than the world.
+func TestNondeterminismIsReported(t *testing.T) {
 	var first *sim.World
-	report := find(t, Options{Seeds: 1, Driver: func(w *sim.World) driver.Driver {
+	report := runReport(t, Options{Seeds: 1, Driver: func(w *sim.World) driver.Driver {
 		if first == nil {
 			first = w
 		}
 		if w == first {
-			return planted{w.Provider(), w, wrongName}
+			return faultyDriver{w.Provider(), w, wrongName}
 		}
-		return planted{w.Provider(), w, ""}
+		return faultyDriver{w.Provider(), w, ""}
 	}})
 	require.Contains(t, report, "nothing is violated when it is played again")
 
 	n := 0
-	report = find(t, Options{Seeds: 1, Driver: plant(""), Properties: []sim.Property{{Name: "count", Check: func(*sim.World) error {
+	report = runReport(t, Options{Seeds: 1, Driver: withMistake(""), Properties: []sim.Property{{Name: "count", Check: func(*sim.World) error {
 		n++
 		return fmt.Errorf("no %d", n)
 	}}}})
@@ -248,13 +247,13 @@ func TestChanceIsTold(t *testing.T) {
 	require.Contains(t, report, "violation of count: no 3\n")
 }
 
-// TestReplay: the flag plays one seed, to the same end, and the story is whole.
+// TestReplay: the flag plays one seed, with the same result, and the report shows the whole story.
 func TestReplay(t *testing.T) {
 	require.NoError(t, flag.Set("simtest.seed", "3"))
 	t.Cleanup(func() { require.NoError(t, flag.Set("simtest.seed", "")) })
 	var mu sync.Mutex
 	played := map[uint64]int{}
-	o := Options{Driver: plant(""), Scenario: func(seed uint64) *sim.Scenario {
+	o := Options{Driver: withMistake(""), Scenario: func(seed uint64) *sim.Scenario {
 		mu.Lock()
 		defer mu.Unlock()
 		played[seed]++
@@ -263,8 +262,8 @@ func TestReplay(t *testing.T) {
 	Run(t, o)
 	require.Equal(t, map[uint64]int{3: 1}, played)
 
-	o = Options{Driver: plant(falseDelete), Tries: 20}
-	short := find(t, o)
+	o = Options{Driver: withMistake(falseDelete), Tries: 20}
+	short := runReport(t, o)
 	require.Contains(t, short, "To play it again: go test -run '^TestReplay$' -simtest.seed=0")
 	require.Contains(t, short, "lines of others")
 	o, err := o.complete()
@@ -275,12 +274,12 @@ func TestReplay(t *testing.T) {
 	require.Equal(t, strings.SplitN(short, "\n", 2)[0], strings.SplitN(whole, "\n", 2)[0])
 }
 
-// TestOptionsThatAreWrong: they are named.
-func TestOptionsThatAreWrong(t *testing.T) {
+// TestInvalidOptions: the error names the invalid field.
+func TestInvalidOptions(t *testing.T) {
 	for want, o := range map[string]Options{
 		"simtest: Options.Driver or Options.New must be set":         {},
-		"simtest: Options.Driver and Options.New exclude each other": {Driver: plant(""), New: func(*sim.World) Setup { return Setup{} }},
-		"simtest: Options.Seeds must not be negative, but is -1":     {Driver: plant(""), Seeds: -1},
+		"simtest: Options.Driver and Options.New exclude each other": {Driver: withMistake(""), New: func(*sim.World) Setup { return Setup{} }},
+		"simtest: Options.Seeds must not be negative, but is -1":     {Driver: withMistake(""), Seeds: -1},
 	} {
 		_, err := o.complete()
 		require.EqualError(t, err, want)

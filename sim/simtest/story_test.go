@@ -19,8 +19,8 @@ func called(method codes.Call, name, id string) *call {
 	return &call{method: method, machine: m, id: id, answered: true}
 }
 
-// TestStory: what is about the machine is told, the rest is counted, and the last call about it is
-// marked.
+// TestStory: the lines about the machine are shown, the others are counted, and the last call about the
+// machine is marked.
 func TestStory(t *testing.T) {
 	mine, other := called(codes.CreateMachine, "web-1", "i-1"), called(codes.CreateMachine, "web-10", "i-10")
 	gone := called(codes.DeleteMachine, "web-1", "")
@@ -44,11 +44,11 @@ func TestStory(t *testing.T) {
           1m0s  violation of P13: two VMs: i-1
 `
 	require.Equal(t, want, newStory(lines, "P13", "two VMs: i-1").text(60))
-	require.Contains(t, newStory(lines, "P13", "too much").text(60), ">         1m0s  driver: DeleteMachine web-1", "without a name it is the last call of all")
-	require.Contains(t, newStory(lines, ruleOf(codes.CreateMachine), "two VMs: i-1").text(60), ">           0s  driver: CreateMachine web-1 ", "the answer of this call is false")
+	require.Contains(t, newStory(lines, "P13", "too much").text(60), ">         1m0s  driver: DeleteMachine web-1", "if the violation names nothing, the last call of all is marked")
+	require.Contains(t, newStory(lines, ruleOf(codes.CreateMachine), "two VMs: i-1").text(60), ">           0s  driver: CreateMachine web-1 ", "the call whose answer is false is marked")
 }
 
-// TestCallsWithoutAnAnswer: those that end because the world does come before the violation.
+// TestCallsWithoutAnAnswer: calls that end because the world is closed are shown before the violation.
 func TestCallsWithoutAnAnswer(t *testing.T) {
 	open := called(codes.CreateMachine, "web-1", "")
 	open.answered = false
@@ -62,13 +62,13 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 	require.Equal(t, "violation", j.upTo(false)[1].text)
 }
 
-// TestStackOfADriver: what is below the driver, and what calls it, is left out.
+// TestStackOfADriver: the frames of what calls the driver are left out.
 func TestStackOfADriver(t *testing.T) {
 	require.Equal(t, "it panicked: x\n\tmine.Create\n\t\tmine.go:1", ofDriver("it panicked: x\n\tmine.Create\n\t\tmine.go:1\n\tgithub.com/millwright-go/millwright/sim/simtest.watched.CreateMachine\n\t\tcalls.go:1\n"))
 	require.Len(t, strings.Split(ofDriver(strings.Repeat("a\n", 100)), "\n"), maxStory/3)
 }
 
-// TestStoryFits: in any number of lines from three on, and all that is left out is counted.
+// TestStoryFits: a story has at most as many lines as allowed, and counts all lines that it leaves out.
 func TestStoryFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var lines []line
@@ -105,7 +105,7 @@ func TestStoryFits(t *testing.T) {
 	})
 }
 
-// TestMentions: a name counts only in full.
+// TestMentions: a text mentions a name only if it contains the full name.
 func TestMentions(t *testing.T) {
 	for text, want := range map[string]bool{
 		"web-1": true, "machine web-1: x": true, "disk blue/web-1.": true, "web-10": false, "web-10 and web-1": true, "a-web-1": false, "web-1-2": false, "": false,

@@ -1,15 +1,14 @@
-// Command soak plays scenarios of package sim in which anything may fail, for a time or a number of
-// scenarios, on all cores. With -shrinking, fleets are scaled down amid rollouts instead, and
-// nothing fails.
+// Command soak plays scenarios of package sim in which anything may fail, for a given time or a given
+// number of scenarios, on all cores. With -shrinking, fleets are scaled down during rollouts instead,
+// and nothing fails.
 //
 //	go run ./sim/cmd/soak -for 5m -seed 1
 //
-// It reports progress on standard error, and on standard output what has happened: steps, faults by
-// kind, kills, violations. It stops at the first violation, unless -all is given. Then it looks for
-// a smaller scenario that breaks the same rule, prints that scenario and what happens in it, and
-// writes it to a file that -replay plays again.
+// It reports progress on standard error, and on standard output a summary: steps, faults by kind, kills,
+// violations. It stops at the first violation, unless -all is given. Then it looks for a smaller scenario
+// that breaks the same rule, prints what happens in it, and writes it to a file that -replay plays again.
 //
-// The exit status is 1 if anything was violated, and 2 for a mistake.
+// The exit status is 1 if anything was violated, and 2 for a mistake of the user, such as an unknown flag.
 package main
 
 import (
@@ -35,25 +34,25 @@ const (
 	exitMistake  = 2
 )
 
-// settings are those of the command line.
+// settings are the values of the flags; see parse.
 type settings struct {
 	limit     time.Duration // of the run; zero: none
 	seed      uint64
 	scenarios uint64 // zero: no limit but the time
 	workers   int
-	settle    time.Duration
+	settle    time.Duration // Scenario.Limit
 	replay    string
 	dir       string
 	shrink    int
 	pools     bool
-	shrinking time.Duration // latency of scenarios that scale down; zero: storms
+	shrinking time.Duration // latency of scenario.ScaleDown; zero: other scenarios
 	all       bool
 	moves     bool
 	open      bool
 }
 
-// storm is the scenario of a seed.
-func (s *settings) storm(seed uint64) *sim.Scenario {
+// draw returns the scenario of a seed, as the flags say.
+func (s *settings) draw(seed uint64) *sim.Scenario {
 	switch {
 	case s.shrinking > 0:
 		return scenario.ScaleDown(seed, s.shrinking)
@@ -67,7 +66,7 @@ func (s *settings) storm(seed uint64) *sim.Scenario {
 	return scenario.Random(seed)
 }
 
-// defaultTime is how long a soak takes unless the command line says otherwise.
+// defaultTime is how long a soak takes by default.
 const defaultTime = time.Minute
 
 func parse(args []string, errs io.Writer) (*settings, error) {
@@ -104,7 +103,7 @@ func parse(args []string, errs io.Writer) (*settings, error) {
 	return s, nil
 }
 
-// several reports whether more than one is set.
+// several reports whether more than one of its arguments is true.
 func several(set ...bool) bool {
 	n := 0
 	for _, is := range set {

@@ -18,7 +18,7 @@ import (
 	"github.com/millwright-go/millwright/sim/scenario"
 )
 
-// summary returns what has happened in total.
+// summary prints what has happened in all scenarios together.
 func summary(out io.Writer, s *settings, t *tally, took time.Duration) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(what string, n any) { _, _ = fmt.Fprintf(w, "%s\t%v\t\n", what, n) }
@@ -27,9 +27,9 @@ func summary(out io.Writer, s *settings, t *tally, took time.Duration) error {
 	line("seconds", fmt.Sprintf("%.0f", took.Seconds()))
 	line("steps", t.stats.Steps)
 	line("passes", t.stats.Passes)
-	line("calls to the provider", all(t.stats.Calls))
+	line("calls to the provider", sum(t.stats.Calls))
 	line("codes it refused them with", codesOf(&t.stats))
-	line("calls about groups", all(t.stats.PoolCalls))
+	line("calls about groups", sum(t.stats.PoolCalls))
 	for _, call := range machinepool.Calls() {
 		line(call.String(), t.stats.PoolCalls[call])
 	}
@@ -46,14 +46,14 @@ func summary(out io.Writer, s *settings, t *tally, took time.Duration) error {
 	return w.Flush()
 }
 
-func all[C comparable](calls map[C]int) (n int) {
+func sum[C comparable](calls map[C]int) (n int) {
 	for _, of := range calls {
 		n += of
 	}
 	return n
 }
 
-// poolCodes are the codes of calls about groups.
+// poolCodes returns the same as codesOf for calls about groups.
 func poolCodes(s *sim.Stats) string {
 	seen := map[codes.Code]bool{}
 	for r := range s.PoolRefusals {
@@ -64,7 +64,8 @@ func poolCodes(s *sim.Stats) string {
 
 func pairs(codes, calls int) string { return fmt.Sprintf("%d, in %d pairs with calls", codes, calls) }
 
-// codesOf returns how many codes there were, and how many pairs of call and code.
+// codesOf returns in words with how many codes calls were refused, and how many pairs of call and code
+// occurred.
 func codesOf(s *sim.Stats) string {
 	seen := map[codes.Code]bool{}
 	for r := range s.Refusals {
@@ -86,7 +87,7 @@ func (s *settings) explain(out, errs io.Writer, t *tally) error {
 	if err := os.WriteFile(file, append(text, '\n'), 0o600); err != nil {
 		return err
 	}
-	if err := tell(out, small); err != nil {
+	if err := printTrace(out, small); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintf(out, "\nto have seed %d itself again:\n  go run ./sim/cmd/soak -seed %d -scenarios 1%s\n", t.failed.Options.Seed, t.failed.Options.Seed, s.flags())
@@ -94,7 +95,7 @@ func (s *settings) explain(out, errs io.Writer, t *tally) error {
 	return err
 }
 
-// flags returns the flags of the command line that make a scenario what it is.
+// flags returns the flags on which the scenario of a seed depends.
 func (s *settings) flags() (text string) {
 	if s.settle != 0 {
 		text = fmt.Sprintf(" -settle %s", s.settle)
@@ -114,8 +115,8 @@ func (s *settings) flags() (text string) {
 	return text
 }
 
-// tell prints what a scenario consists of, and what happens in it.
-func tell(out io.Writer, s *sim.Scenario) error {
+// printTrace prints a summary of a scenario, and what happens in it.
+func printTrace(out io.Writer, s *sim.Scenario) error {
 	lines, err := scenario.Trace(s)
 	if err != nil {
 		return err
@@ -135,7 +136,7 @@ func (s *settings) play(out io.Writer) (violated bool, err error) {
 	if err := json.Unmarshal(text, found); err != nil {
 		return false, fmt.Errorf("%s: %w", s.replay, err)
 	}
-	if err := tell(out, found); err != nil {
+	if err := printTrace(out, found); err != nil {
 		return false, fmt.Errorf("%s: %w", s.replay, err)
 	}
 	r, err := sim.Play(found)

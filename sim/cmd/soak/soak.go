@@ -10,19 +10,19 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// tally is what all workers have seen together.
+// tally sums the results of all workers.
 type tally struct {
 	mu        sync.Mutex
 	stats     sim.Stats
 	scenarios uint64
 	violated  int
-	failed    *sim.Scenario // of those that failed, the one with the lowest seed; or nil
+	failed    *sim.Scenario // the failed scenario with the lowest seed, or nil
 	violation *sim.Violation
 	err       error
 }
 
-// note adds the result of a scenario. It reports whether to go on: after a violation only if goOn
-// says so.
+// note adds the result of a scenario. It reports whether to continue: after a violation only if goOn is
+// true.
 func (t *tally) note(s *sim.Scenario, r *sim.Result, err error, goOn bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,7 +41,7 @@ func (t *tally) note(s *sim.Scenario, r *sim.Result, err error, goOn bool) bool 
 	return (goOn || t.failed == nil) && t.err == nil
 }
 
-// say writes a line. Workers and the report of progress share errs.
+// say writes a line to errs, which workers and the report of progress share.
 func (t *tally) say(errs io.Writer, line any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *settings) work(t *tally, errs io.Writer, began time.Time) {
 				if s.scenarios > 0 && i >= s.scenarios || s.limit > 0 && time.Since(began) >= s.limit {
 					return
 				}
-				scenario := s.storm(s.seed + i)
+				scenario := s.draw(s.seed + i)
 				scenario.Limit = s.settle
 				r, err := sim.Play(scenario)
 				if s.all && r.Violation != nil {
@@ -97,7 +97,7 @@ func (s *settings) work(t *tally, errs io.Writer, began time.Time) {
 	<-ended
 }
 
-// between is the time from one line of progress to the next.
+// between is the time between two lines of progress.
 const between = 5 * time.Second
 
 func progress(t *tally, errs io.Writer, began time.Time, done <-chan struct{}) {

@@ -23,7 +23,7 @@ func soak(args ...string) (status int, out, errs string) {
 	return status, o.String(), e.String()
 }
 
-// TestShortSoak: a few worlds show no violation, and the summary says what happened in them.
+// TestShortSoak: a few scenarios violate nothing, and the summary says what happened in them.
 func TestShortSoak(t *testing.T) {
 	scenarios := "100"
 	if testing.Short() {
@@ -39,8 +39,8 @@ func TestShortSoak(t *testing.T) {
 	}
 }
 
-// TestSeedsFollow: a soak of two seeds is both, in any order.
-func TestSeedsFollow(t *testing.T) {
+// TestSeedsAreConsecutive: a soak of two scenarios plays the given seed and the next one.
+func TestSeedsAreConsecutive(t *testing.T) {
 	steps := func(args ...string) (n int) {
 		_, out, _ := soak(args...)
 		found := regexp.MustCompile(` steps +(\d+)`).FindStringSubmatch(out)
@@ -54,14 +54,14 @@ func TestSeedsFollow(t *testing.T) {
 	require.Equal(t, first+second, steps("-seed", "7", "-scenarios", "2"))
 }
 
-// TestViolationIsExplained: a soak without patience fails. What it prints plays again to the same
-// end.
+// TestViolationIsExplained: a soak with a limit that is too short fails. The scenario that it writes fails
+// in the same way when it is played again.
 func TestViolationIsExplained(t *testing.T) {
 	dir := t.TempDir()
 	status, out, errs := soak("-seed", "2", "-scenarios", "8", "-settle", "1s", "-dir", dir)
 	require.Equal(t, exitViolated, status, "%s%s", out, errs)
 	require.Regexp(t, `violations +1 *\n`, out)
-	require.Regexp(t, `faults: (none|\w+ \S+(, \w+ \S+){0,2})\n`, out, "of a storm's two dozen few are left")
+	require.Regexp(t, `faults: (none|\w+ \S+(, \w+ \S+){0,2})\n`, out, "the smallest scenario has few kinds of faults")
 	command := regexp.MustCompile(`go run \./sim/cmd/soak -replay (\S+)`).FindStringSubmatch(out)
 	require.NotNil(t, command, out)
 	require.Equal(t, dir, filepath.Dir(command[1]))
@@ -74,8 +74,8 @@ func TestViolationIsExplained(t *testing.T) {
 	require.Contains(t, again, "violated: sim: seed")
 }
 
-// TestEachStormIsRepeated: the printed command plays the same storm, with each flag that draws
-// others.
+// TestEachStormIsRepeated: the printed command plays the same scenario, with each flag that selects other
+// scenarios.
 func TestEachStormIsRepeated(t *testing.T) {
 	violated := regexp.MustCompile(`\nviolated: .*`)
 	for _, drawn := range [][]string{nil, {"-pools"}, {"-moves"}, {"-open"}, {"-shrinking", "3s"}} {
@@ -92,8 +92,8 @@ func TestEachStormIsRepeated(t *testing.T) {
 	}
 }
 
-// TestReplayNeedsTheDriver: a scenario that was found with a user's own driver is not reported as
-// clean without that driver.
+// TestReplayNeedsTheDriver: a scenario that was found with a driver of Options.Driver is not replayed
+// without it.
 func TestReplayNeedsTheDriver(t *testing.T) {
 	s := scenario.Random(1)
 	s.Options.Driver = func(w *sim.World) driver.Driver { return w.Provider() }
@@ -107,7 +107,7 @@ func TestReplayNeedsTheDriver(t *testing.T) {
 	require.Contains(t, errs, "violation.json: sim: the scenario needs code that is not written down: set Options.Driver")
 }
 
-// TestMistakes: mistakes are reported in one line, with a status of their own.
+// TestMistakes: mistakes of the user are reported in one line, with exit status 2.
 func TestMistakes(t *testing.T) {
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	require.NoError(t, os.WriteFile(garbage, []byte("{"), 0o600))
@@ -128,15 +128,15 @@ func TestMistakes(t *testing.T) {
 	require.Contains(t, errs, "-replay")
 }
 
-// TestAllGoesOn: with -all, all scenarios are played, and each violation counts.
-func TestAllGoesOn(t *testing.T) {
+// TestAllContinuesAfterAViolation: with -all, all scenarios are played, and all violations are counted.
+func TestAllContinuesAfterAViolation(t *testing.T) {
 	status, out, errs := soak("-scenarios", "3", "-seed", "2", "-settle", "1s", "-all", "-shrink", "1", "-dir", t.TempDir())
 	require.Equal(t, exitViolated, status, errs)
 	require.Regexp(t, `scenarios +3 *\n`, out)
 	require.Regexp(t, `violations +3 *\n`, out)
 }
 
-// TestShrinkingSoak: -shrinking plays fleets that are scaled down, and excludes pools.
+// TestShrinkingSoak: -shrinking plays scenarios without kills, and excludes -pools.
 func TestShrinkingSoak(t *testing.T) {
 	status, out, errs := soak("-scenarios", "2", "-shrinking", "3s", "-dir", t.TempDir())
 	require.Zero(t, status, "%s%s", out, errs)
