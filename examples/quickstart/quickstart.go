@@ -131,7 +131,7 @@ func (q *quickstart) close(ctx context.Context, failed error) error {
 		killed, err := r.End(context.Background())
 		failed = errors.Join(failed, err)
 		for _, e := range killed {
-			q.orphans[e.Instance] = true // all machines are gone
+			q.orphans[e.Instance] = true // still running although all machines are gone
 		}
 	}
 	if failed == nil {
