@@ -18,7 +18,7 @@ import (
 // prefix is the prefix of the environment variables for settings.
 const prefix = "MILLWRIGHT"
 
-// ErrSettings is what all errors about settings are, by errors.Is. A provider's errors about its own
+// ErrSettings is matched by all errors about settings (errors.Is). A provider's errors about its own
 // settings should wrap it.
 var ErrSettings = errors.New("settings")
 

@@ -87,7 +87,7 @@ func (h *Host) start(t *target) error {
 	if err != nil {
 		return err
 	}
-	about, err := json.Marshal(supervisor.Order{
+	about, err := json.Marshal(supervisor.Args{
 		Root: dir, Cluster: t.spec.Cluster, Group: t.name, Provider: h.options.Lock, Alone: h.options.Alone,
 	})
 	if err != nil {

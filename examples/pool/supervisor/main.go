@@ -28,8 +28,8 @@ const (
 	spare    = 2 * time.Second       // how much longer than the supervisor its agents run without a provider
 )
 
-// Order has the arguments of a supervisor. It holds no secret.
-type Order struct {
+// Args has the arguments of a supervisor. It holds no secret.
+type Args struct {
 	Root    string `json:"root"` // the provider's directory
 	Cluster string `json:"cluster"`
 	Group   string `json:"group"` // the name of the group
@@ -49,7 +49,7 @@ func Agents(root string) string { return filepath.Join(root, "agents") }
 func Supervisors(root string) string { return filepath.Join(root, "supervisors") }
 
 type supervisor struct {
-	Order
+	Args
 	self   roster.Self
 	dir    *group.Dir
 	driver *procdriver.Driver
@@ -76,7 +76,7 @@ func Main() {
 func run() error {
 	s := &supervisor{lastProvider: time.Now()}
 	var err error
-	if s.self, err = roster.Join(&s.Order); err != nil {
+	if s.self, err = roster.Join(&s.Args); err != nil {
 		return err
 	}
 	s.dir = group.At(Groups(s.Root, s.Cluster))
@@ -113,5 +113,5 @@ func (s *supervisor) checkProvider() error {
 		return nil
 	}
 	s.abandoned = true
-	return s.self.Say(roster.Abandoned)
+	return s.self.SetState(roster.Abandoned)
 }

@@ -19,7 +19,7 @@ import (
 // then the record gets a new spec. Only one agent is replaced.
 func TestStatesAreNewerThanTheRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &supervisor{Order: Order{Root: t.TempDir(), Cluster: "blue", Group: "fleet_web"}}
+		s := &supervisor{Args: Args{Root: t.TempDir(), Cluster: "blue", Group: "fleet_web"}}
 		s.retryAt = time.Now().Add(time.Hour) // nothing is carried out
 		s.dir, s.lastProvider = group.At(Groups(s.Root, s.Cluster)), time.Now()
 		require.NoError(t, s.dir.Make())

@@ -76,7 +76,7 @@ func runMachine() error {
 		return err
 	}
 	time.Sleep(args.Boot)
-	if err := self.Say(roster.Serving); err != nil {
+	if err := self.SetState(roster.Serving); err != nil {
 		return err
 	}
 	for managed := time.Now(); ; time.Sleep(beat) {
@@ -89,7 +89,7 @@ func runMachine() error {
 		case held:
 			managed = time.Now()
 		case time.Since(managed) >= args.Outlives:
-			return self.Say(roster.Abandoned)
+			return self.SetState(roster.Abandoned)
 		}
 	}
 }
@@ -104,13 +104,13 @@ func runTask() error {
 		return err
 	}
 	time.Sleep(args.Boot)
-	if err := self.Say(roster.Serving); err != nil {
+	if err := self.SetState(roster.Serving); err != nil {
 		return err
 	}
 	for ticker := time.NewTicker(beat); ; {
 		select {
 		case <-terminate:
-			err := self.Say(roster.Leaving)
+			err := self.SetState(roster.Leaving)
 			time.Sleep(args.Linger)
 			return err
 		case <-ticker.C:

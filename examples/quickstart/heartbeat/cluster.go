@@ -126,17 +126,17 @@ func (c *Cluster) lookAt(ctx context.Context, e roster.Entry, registered map[str
 		return nil
 	}
 	if object.FindCondition(n.Conditions, machine.NodeReady) == nil {
-		if gone, err := c.withdraw(ctx, n, e); gone || err != nil {
+		if gone, err := c.deleteIfEnded(ctx, n, e); gone || err != nil {
 			return err
 		}
 	}
-	return c.judge(ctx, n, e.Beat)
+	return c.writeReady(ctx, n, e.Beat)
 }
 
-// withdraw deletes a new node if its machine has ended, and reports whether it did. The manager may have
+// deleteIfEnded deletes a new node if its machine has ended, and reports whether it did. The manager may have
 // looked for the node before it was created, and would not delete it. If the machine still runs, the
 // manager will find the node when it ends the machine.
-func (c *Cluster) withdraw(ctx context.Context, n *machine.Node, e roster.Entry) (bool, error) {
+func (c *Cluster) deleteIfEnded(ctx context.Context, n *machine.Node, e roster.Entry) (bool, error) {
 	now, err := roster.Read(e.Path)
 	if err != nil || now.Alive {
 		return false, err
@@ -147,8 +147,8 @@ func (c *Cluster) withdraw(ctx context.Context, n *machine.Node, e roster.Entry)
 	return true, nil
 }
 
-// judge writes the Ready condition of a node, if it has changed.
-func (c *Cluster) judge(ctx context.Context, n *machine.Node, lastBeat time.Time) error {
+// writeReady writes the Ready condition of a node, if it has changed.
+func (c *Cluster) writeReady(ctx context.Context, n *machine.Node, lastBeat time.Time) error {
 	now := time.Now()
 	ready := object.Condition{
 		Type: machine.NodeReady, Status: object.True, Reason: "Heartbeat", Message: "heartbeats arrive", Since: now.Truncate(time.Second),

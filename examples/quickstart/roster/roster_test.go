@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
 		var state roster.State
 		self, err := roster.Join(&state)
-		if err != nil || self.Say(state) != nil {
+		if err != nil || self.SetState(state) != nil {
 			os.Exit(1)
 		}
 		select {}

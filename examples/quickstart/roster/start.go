@@ -77,8 +77,8 @@ func Join(about any) (Self, error) {
 	return s, errors.Join(write(Entry{PID: os.Getpid()}), json.Unmarshal(e.About, about))
 }
 
-// Say records the state of the process.
-func (s Self) Say(state State) error { return write(Entry{State: state}) }
+// SetState records the state of the process.
+func (s Self) SetState(state State) error { return write(Entry{State: state}) }
 
 // Beat sends a heartbeat. It returns an error if the entry was removed: then the process must end.
 func (s Self) Beat() error {
