@@ -25,6 +25,7 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
+	"github.com/millwright-go/millwright/test/kubernetes/lab"
 	"github.com/millwright-go/millwright/test/kubernetes/simulated"
 )
 
@@ -34,6 +35,7 @@ const namespace = "bench"
 type bench struct {
 	log     *slog.Logger
 	verbose bool
+	server  *lab.Lab
 	config  *rest.Config
 	client  client.WithWatch
 	core    kubernetes.Interface
@@ -152,22 +154,39 @@ func (b *bench) deployment(replicas int) *v1alpha1.MachineDeployment {
 	}
 }
 
+// phase is a change of a fleet of n machines whose time and writes are measured.
+type phase struct {
+	what       string
+	n          int
+	limit      float64 // printed, in seconds
+	perMachine int     // the limit of writes to machines and nodes, per machine
+	change     func(context.Context) error
+	// wanted reports whether the change is complete. Nil: it is once the deployment and all machines and
+	// nodes are gone.
+	wanted func(*v1alpha1.MachineDeployment) bool
+}
+
+// phases returns the creation, a rollout and the deletion of a fleet of n machines.
+func (b *bench) phases(n int) []phase {
+	d := b.deployment(n)
+	large := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}`))
+	return []phase{
+		{fmt.Sprintf("%d machines created", n), n, 2.5, 6, func(ctx context.Context) error { return b.client.Create(ctx, d.DeepCopy()) }, b.available(n)},
+		{fmt.Sprintf("%d rolled, surge 20%%", n), n, 8, 19, func(ctx context.Context) error { return b.client.Patch(ctx, d.DeepCopy(), large) }, b.available(n)},
+		{fmt.Sprintf("%d deleted", n), n, 3, 11, func(ctx context.Context) error { return b.client.Delete(ctx, d.DeepCopy()) }, nil},
+	}
+}
+
 // life measures the creation, a rollout and the deletion of a fleet of n machines.
 func (b *bench) life(ctx context.Context, n int) error {
 	stop, err := b.manage()
 	if err != nil {
 		return err
 	}
-	d := b.deployment(n)
-	err = b.measure(ctx, fmt.Sprintf("%d machines created", n), 2.5, n, 6,
-		func() error { return b.client.Create(ctx, d) }, b.available(n))
-	if err == nil {
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}`))
-		err = b.measure(ctx, fmt.Sprintf("%d rolled, surge 20%%", n), 8, n, 19,
-			func() error { return b.client.Patch(ctx, d, patch) }, b.available(n))
-	}
-	if err == nil {
-		err = b.measure(ctx, fmt.Sprintf("%d deleted", n), 3, n, 11, func() error { return b.client.Delete(ctx, d) }, nil)
+	for _, p := range b.phases(n) {
+		if err = b.measure(ctx, &p); err != nil {
+			break
+		}
 	}
 	if stopped := stop(); err == nil {
 		err = stopped
@@ -181,10 +200,10 @@ func (b *bench) creation(ctx context.Context, n int, limit float64) error {
 	if err != nil {
 		return err
 	}
-	d := b.deployment(n)
-	err = b.measure(ctx, fmt.Sprintf("%d machines created", n), limit, n, 6, func() error { return b.client.Create(ctx, d) }, b.available(n))
-	if err == nil {
-		err = b.deleteAndWait(ctx, d)
+	p := b.phases(n)[0]
+	p.limit = limit
+	if err = b.measure(ctx, &p); err == nil {
+		err = b.deleteAndWait(ctx, b.deployment(n))
 	}
 	if stopped := stop(); err == nil {
 		err = stopped
@@ -198,9 +217,9 @@ func (b *bench) rest(ctx context.Context, n int, quiet time.Duration) error {
 	if err != nil {
 		return err
 	}
-	err = b.measure(ctx, fmt.Sprintf("%d machines created", n), 0, n, 6,
-		func() error { return b.client.Create(ctx, b.deployment(n)) }, b.available(n))
-	if err == nil {
+	p := b.phases(n)[0]
+	p.limit = 0
+	if err = b.measure(ctx, &p); err == nil {
 		pause(ctx, 15*time.Second) // until the last reconciles have ended
 		b.writes.take()
 		before := processorTime()
@@ -228,35 +247,42 @@ func (b *bench) available(n int) func(*v1alpha1.MachineDeployment) bool {
 // conflict.
 const slack = 0.5
 
-// measure makes a change and measures the time until wanted reports true for the deployment. If wanted
-// is nil, it waits until the deployment and all machines and nodes are gone. It counts writes until no
-// machine is being deleted any more. limit is the printed limit of the time in seconds, perMachine the
-// limit of writes to machines and nodes, per machine.
-func (b *bench) measure(ctx context.Context, what string, limit float64, n, perMachine int, change func() error, wanted func(*v1alpha1.MachineDeployment) bool) error {
-	b.writes.take()
+// timed makes a change and returns how many seconds it took. It returns once no machine is being deleted
+// any more.
+func (b *bench) timed(ctx context.Context, p *phase) (seconds float64, err error) {
 	started := time.Now()
-	if err := change(); err != nil {
-		return err
+	if err := p.change(ctx); err != nil {
+		return 0, err
 	}
-	if err := b.wait(ctx, wanted); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+	if err := b.wait(ctx, p.wanted); err != nil {
+		return 0, fmt.Errorf("%s: %w", p.what, err)
 	}
-	took := time.Since(started).Seconds()
+	seconds = time.Since(started).Seconds()
 	if err := b.quiet(ctx); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return 0, fmt.Errorf("%s: %w", p.what, err)
+	}
+	return seconds, nil
+}
+
+// measure prints the time and the writes of a change.
+func (b *bench) measure(ctx context.Context, p *phase) error {
+	b.writes.take()
+	seconds, err := b.timed(ctx, p)
+	if err != nil {
+		return err
 	}
 	counts := b.writes.take()
 	each := func(kinds ...string) (sum float64) {
 		for _, kind := range kinds {
-			sum += float64(counts[kind]) / float64(n)
+			sum += float64(counts[kind]) / float64(p.n)
 		}
 		return sum
 	}
 	own := each("machines", "nodes")
-	fmt.Printf("%-28s %8.2f %8.1f   %.2f (%d), %.2f\n", what, took, limit,
-		own, perMachine, each("machinesets", "machinedeployments"))
-	if own > float64(perMachine)+slack {
-		b.over = append(b.over, what)
+	fmt.Printf("%-28s %8.2f %8.1f   %.2f (%d), %.2f\n", p.what, seconds, p.limit,
+		own, p.perMachine, each("machinesets", "machinedeployments"))
+	if own > float64(p.perMachine)+slack {
+		b.over = append(b.over, p.what)
 	}
 	if b.verbose {
 		for _, kind := range slices.Sorted(maps.Keys(counts)) {
