@@ -13,9 +13,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// full is a node with 250 pods, 30 budgets and 60 volumes. Every pod was refused, so that the
-// decision examines each in detail.
-func full(b *testing.B, resolved bool) (*shell, *drain.Observation) {
+// fullNode observes a node with 250 pods, 30 budgets and 60 volumes. After one pass every pod is refused, so that
+// a decision examines each in detail.
+func fullNode(b *testing.B, resolved bool) (*shell, *drain.Observation) {
 	s := newShell(b)
 	s.resolved = resolved
 	for i := range 30 {
@@ -43,7 +43,7 @@ func BenchmarkDecide(b *testing.B) {
 		{"Due", true, false}, {"RefusedResolved", true, true}, {"RefusedMatching", false, true},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			s, _ := full(b, c.resolved)
+			s, _ := fullNode(b, c.resolved)
 			plan, err := drain.Decide(s.observe(), s.policy, s.now)
 			require.NoError(b, err)
 			s.node = plan.Write
@@ -63,7 +63,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkWaiting is the most frequent decision: all pods were told, and there is nothing to do.
+// BenchmarkWaiting measures the most frequent decision: all pods are terminating, and there is nothing to do.
 func BenchmarkWaiting(b *testing.B) {
 	s := newShell(b)
 	for i := range 250 {
@@ -77,10 +77,10 @@ func BenchmarkWaiting(b *testing.B) {
 	}
 }
 
-// queue returns the nodes in the order in which they are due.
-type queue []*due
+// queue is a heap of nodes: the one whose next pass is due first is on top.
+type queue []*dueNode
 
-type due struct {
+type dueNode struct {
 	at time.Time
 	*shell
 }
@@ -88,7 +88,7 @@ type due struct {
 func (q queue) Len() int           { return len(q) }
 func (q queue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
 func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)        { *q = append(*q, x.(*due)) }
+func (q *queue) Push(x any)        { *q = append(*q, x.(*dueNode)) }
 func (q *queue) Pop() any {
 	old := *q
 	last := old[len(old)-1]
@@ -96,8 +96,8 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// BenchmarkFleet drains 10,000 nodes with 30 pods each at once, in virtual time. Budgets let one
-// pod go at a time, there are volumes, and a pod in a hundred has a budget that never lets it go.
+// BenchmarkFleet drains 10,000 nodes with 30 pods each at once, in virtual time. A budget allows one
+// eviction at a time, some pods have volumes, and on one node in a hundred a budget refuses a pod for ever.
 func BenchmarkFleet(b *testing.B) {
 	const nodes, pods = 10_000, 30
 	for b.Loop() {
@@ -120,13 +120,13 @@ func BenchmarkFleet(b *testing.B) {
 			if i%100 == 0 {
 				s.protect("pod-7", 1, 0)
 			}
-			*q = append(*q, &due{s.now, s})
+			*q = append(*q, &dueNode{s.now, s})
 		}
 		heap.Init(q)
 		decided, most := 0, 0
 		var memory runtime.MemStats
 		for q.Len() > 0 {
-			next := heap.Pop(q).(*due)
+			next := heap.Pop(q).(*dueNode)
 			next.advance(next.at)
 			plan, _ := next.pass()
 			if decided++; decided%50_000 == 0 {
@@ -148,12 +148,12 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-// BenchmarkPredict shows how a forecast grows with the pods of a node: budgets let one of forty go at a
-// time. Each look of a drain is at all pods, and a turn of volumes has several looks, so pods with volumes take longer.
+// BenchmarkPredict shows how the time of a forecast grows with the pods of a node. Every forty pods share a budget
+// that allows one eviction at a time.
 func BenchmarkPredict(b *testing.B) {
 	for _, n := range []int{1000, 20_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			o := crowd(n)
+			o := manyPods(n)
 			for b.Loop() {
 				if f, err := drain.Predict(o, nil, drain.Assumptions{}, epoch); err != nil || !f.Done {
 					b.Fatal(f, err)
@@ -163,8 +163,8 @@ func BenchmarkPredict(b *testing.B) {
 	}
 }
 
-// crowd is a node with many pods.
-func crowd(n int) *drain.Observation {
+// manyPods observes a node with many pods.
+func manyPods(n int) *drain.Observation {
 	o := &drain.Observation{Node: newCluster().node, Complete: true, Attachments: []*drain.Attachment{}}
 	for i := range n {
 		key := object.Key{Namespace: "default", Name: fmt.Sprintf("pod-%05d", i)}

@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// forecast returns how a drain of the node would go, as text.
+// forecast returns the forecast of a drain of the node, also as text.
 func forecast(t *testing.T, s *shell) (*drain.Forecast, string) {
 	t.Helper()
 	f, err := drain.Predict(s.observe(), s.policy, drain.Assumptions{}, s.now)
@@ -25,8 +25,8 @@ func forecast(t *testing.T, s *shell) (*drain.Forecast, string) {
 	return f, drain.Explain(f)
 }
 
-// A forecast has pods that tolerate the cordon come back, as a drain finds them (P49): it says how
-// often they are told to go, and that they stay in the end, with their volumes.
+// TestForecastOfPodsThatComeBack: a forecast assumes that pods which tolerate the cordon come back (P49). It says
+// how often they are evicted, and that they stay in the end, with their volumes.
 // Invariants: P49
 func TestForecastOfPodsThatComeBack(t *testing.T) {
 	for _, kind := range []string{"ReplicaSet", "StatefulSet"} {
@@ -45,10 +45,10 @@ func TestForecastOfPodsThatComeBack(t *testing.T) {
 	}
 }
 
-// A forecast waits for what is attached to the node and no pod uses (P51), also if only the node
-// knows it.
+// TestForecastOfUnusedVolumes: a forecast waits for attached volumes that no pod uses (P51), also if only the node's
+// status names them.
 // Invariants: P51
-func TestForecastOfVolumesOfNobody(t *testing.T) {
+func TestForecastOfUnusedVolumes(t *testing.T) {
 	s := newShell(t)
 	s.volumes = append(s.volumes, &drain.Volume{Name: "vol-x", Claim: object.Key{Namespace: "default", Name: "gone"}, Handle: "vol-x"})
 	s.attachments = append(s.attachments, &drain.Attachment{Name: "x", Volume: "vol-x", Node: here, Attached: true})
@@ -61,11 +61,11 @@ func TestForecastOfVolumesOfNobody(t *testing.T) {
 	assert.Contains(t, text, "vol-x is still attached here")
 	s.stays = true
 	f, _ = forecast(t, s)
-	assert.Zero(t, f.Took, "the VM stays")
+	assert.Zero(t, f.Took, "a drain waits for no volume if the VM stays")
 }
 
-// P57: a forecast has an eviction answered as the API server answers it: the pods that it says are
-// evicted at first are those that a drain evicts at first.
+// TestP57ForecastOfFirstEvictions: a forecast answers evictions as the API server does. So it evicts the same pods
+// at the beginning as a drain.
 // Invariants: P57
 func TestP57ForecastOfFirstEvictions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -92,7 +92,8 @@ func TestP57ForecastOfFirstEvictions(t *testing.T) {
 	})
 }
 
-// P57: what the eviction API documents of pods that are pending or not ready, line by line.
+// TestP57ForecastOfUnhealthyPods has a case for each rule of the eviction API about pods that are pending or not
+// ready.
 // Invariants: P57
 func TestP57ForecastOfUnhealthyPods(t *testing.T) {
 	pending := func(p *drain.Pod) { p.Pending, p.NotReady = true, true }
@@ -104,7 +105,7 @@ func TestP57ForecastOfUnhealthyPods(t *testing.T) {
 		current, desired, allowed int32
 		disrupted                 int32
 		others                    int
-		want                      string // of the forecast; empty: evicted at once
+		want                      string // part of the forecast; empty: the pod is evicted at once
 	}{
 		"ready, room":                        {pod: ready, current: 2, desired: 1, allowed: 1},
 		"ready, no room":                     {pod: ready, current: 1, desired: 1, want: "does not allow the eviction"},
@@ -153,8 +154,8 @@ func TestP57ForecastOfUnhealthyPods(t *testing.T) {
 	}
 }
 
-// A pod that is not ready uses up nothing of its budget, and its replacement counts as healthy when it
-// runs: the ready pod waits for that, and not longer.
+// TestForecastCountsUnhealthyPodsOnce: evicting a pod that is not ready does not reduce its budget's allowance, and
+// its replacement counts as healthy. The ready pod waits for the replacement, and not longer.
 func TestForecastCountsUnhealthyPodsOnce(t *testing.T) {
 	s := newShell(t)
 	s.add("bad", func(p *pod) { p.NotReady, p.Labels["app"] = true, "web" })
@@ -166,20 +167,20 @@ func TestForecastCountsUnhealthyPodsOnce(t *testing.T) {
 	assert.Contains(t, text, "+1m40s  evict   default/good ", "30 s of grace, a minute to heal, and the next slot")
 }
 
-// A pod that came back to the node is evicted before it runs, without asking its budget, and the
-// budget does not count it twice.
+// TestForecastOfPodsThatComeBackUnderABudget: a pod that came back is evicted while it is pending, when no budget is
+// checked. The budget does not count it twice.
 func TestForecastOfPodsThatComeBackUnderABudget(t *testing.T) {
 	s := newShell(t)
 	s.add("op", func(p *pod) { p.ToleratesCordon = true })
 	s.add("op-2", func(p *pod) { p.Labels["app"] = "op" })
 	s.protect("op", 1, 0)
 	f, text := forecast(t, s)
-	assert.Contains(t, text, "+1s     evict   default/op ", "the one that came back, without its budget")
+	assert.Contains(t, text, "+1s     evict   default/op ", "the pod that came back is evicted without its budget")
 	assert.Less(t, f.Took, 3*time.Minute, text)
 	assert.Empty(t, f.Left)
 }
 
-// Two pods of one UID are one: the second is a caller's mistake, or comes of a list that was put together.
+// TestForecastOfOneUID: pods with the same UID count as one pod. A caller that joins lists may pass a pod twice.
 func TestForecastOfOneUID(t *testing.T) {
 	s := newShell(t)
 	s.add("web")
@@ -192,8 +193,8 @@ func TestForecastOfOneUID(t *testing.T) {
 	assert.Equal(t, 1, f.Pods)
 }
 
-// A pod whose deletion takes effect in an absurd future is waited for until the drain's end, and the
-// forecast does not print how long that would be.
+// TestForecastOfADeletionInTheFarFuture: a drain waits for a pod with an absurdly long grace until its deadline. The
+// forecast does not print the absurd duration.
 func TestForecastOfADeletionInTheFarFuture(t *testing.T) {
 	s := newShell(t)
 	p := s.add("far")
@@ -208,7 +209,7 @@ func TestForecastOfADeletionInTheFarFuture(t *testing.T) {
 	assert.NotContains(t, drain.Explain(f), "2562047h")
 }
 
-// A negative grace is a second, as for an API server.
+// TestNegativeGrace: a negative grace counts as one second, as in the API server.
 func TestNegativeGrace(t *testing.T) {
 	s := newShell(t)
 	s.add("web", func(p *pod) { p.Grace = -time.Hour })
@@ -239,7 +240,7 @@ var forecasts = map[string]func(*shell){
 		s.add("job", func(p *pod) { p.Finished = true })
 		s.add("batch", func(p *pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"} })
 		gone := s.add("gone")
-		s.tell(gone, gone.Grace)
+		s.terminate(gone, gone.Grace)
 	},
 	"forced": func(s *shell) {
 		s.forced = true
@@ -266,8 +267,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// A forecast names each pod, changes nothing in its arguments, and follows the rules of the drains
-// it predicts.
+// TestForecastOfAnything: a forecast of any node ends, names each pod, and does not change its arguments.
 func TestForecastOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -276,7 +276,7 @@ func TestForecastOfAnything(t *testing.T) {
 		s.forced = rapid.IntRange(0, 3).Draw(t, "forced") == 0
 		for _, p := range s.pods {
 			if rapid.IntRange(0, 5).Draw(t, "going") == 0 && !p.Finished {
-				s.tell(p, p.Grace)
+				s.terminate(p, p.Grace)
 			}
 		}
 		o, same := s.observe(), s.observe()
@@ -290,7 +290,7 @@ func TestForecastOfAnything(t *testing.T) {
 			require.True(t, strings.Contains(text, p.Key.String()), "%s is not named in\n%s", p.Key, text)
 		}
 		for i := range f.Steps {
-			require.True(t, i == 0 || f.Steps[i].At >= f.Steps[i-1].At, "steps are in the order of time")
+			require.True(t, i == 0 || f.Steps[i].At >= f.Steps[i-1].At, "steps are ordered by time")
 		}
 	})
 }

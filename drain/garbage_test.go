@@ -132,7 +132,7 @@ func anyPolicy(t *rapid.T) *drain.Policy {
 	return p
 }
 
-// P11: any observation gets a plan that makes sense.
+// TestP11AnyObservationGetsAPlan: every observation, however wrong, gets a well-formed plan.
 // Invariants: P11 P27
 func TestP11AnyObservationGetsAPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,16 +142,16 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 			require.NoError(t, err)
 			require.NotEmpty(t, plan.Why.Reason)
 			require.NotContains(t, fmt.Sprint(plan.Why.String()), "{name}")
-			require.True(t, plan.At.IsZero() || plan.At.After(epoch), "a wait that is over: %s", plan.Why)
+			require.True(t, plan.At.IsZero() || plan.At.After(epoch), "the plan waits for a time that has passed: %s", plan.Why)
 			again, err := decide(o, p, epoch)
 			require.NoError(t, err)
 			require.Equal(t, plan, again)
 			for _, order := range append(plan.Evict, plan.Delete...) {
-				require.NotEmpty(t, order.UID, "P17: an empty UID means nobody")
+				require.NotEmpty(t, order.UID, "P17: an order names its pod by UID")
 			}
 			if !o.Complete && !o.Forced && plan.Done {
-				known := !o.Asked.IsZero() || o.Node != nil // a detachment whose time is over; nothing to undo
-				require.True(t, known, "incomplete is not empty")
+				known := !o.Asked.IsZero() || o.Node != nil // the time to detach has passed, or there is nothing to undo
+				require.True(t, known, "a drain is done although its list of pods is incomplete")
 			}
 		}
 		f, err := drain.Predict(o, p, drain.Assumptions{Limit: time.Hour}, epoch)
@@ -160,10 +160,10 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 	})
 }
 
-// P21, P28: for any state of storage, writes end, and each wait without force and with a deadline
-// has an end.
+// TestP21DrainsOfAnyNodeEnd: whatever is stored about a drain, its writes end (P28), and so does its waiting,
+// unless the policy is to keep waiting (P21).
 // Invariants: P21
-func TestP21GarbageComesToRest(t *testing.T) {
+func TestP21DrainsOfAnyNodeEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
 		anyCluster(t, s)
@@ -199,7 +199,7 @@ func TestCallersMistakesAreErrors(t *testing.T) {
 	assert.ErrorIs(t, err, decision.ErrNoObservation)
 }
 
-// form reads bytes as observations of drains. The corpus depends on the order of the words.
+// form reads bytes as observations of drains. The fuzz corpus depends on the order of the words.
 var form = fuzzing.Form{Now: epoch.Truncate(time.Second), Words: []string{
 	"", here, there, "node-uid", "default", "db-1-1", "db-2-2", "db-1", "db-2", "web", "a", "b",
 	"vol-1", "vol-2", "claim-vol-1", "claim-vol-2", "att-vol-1", "att-vol-2", "zone-a/vol-1", "zone-a/vol-2",
@@ -215,38 +215,38 @@ var form = fuzzing.Form{Now: epoch.Truncate(time.Second), Words: []string{
 type fuzzed = fuzzing.Decision[drain.Observation, *drain.Policy, drain.Plan]
 
 func newFuzzed(decide func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error)) *fuzzed {
-	return &fuzzed{Form: form, Policy: drain.DefaultPolicy, Decide: decide, Check: proper}
+	return &fuzzed{Form: form, Policy: drain.DefaultPolicy, Decide: decide, Check: checkPlan}
 }
 
-// proper checks the form of a plan for any observation.
-func proper(t testing.TB, o *drain.Observation, plan drain.Plan) {
+// checkPlan checks the form of a plan for any observation.
+func checkPlan(t testing.TB, o *drain.Observation, plan drain.Plan) {
 	require.NotEmpty(t, plan.Why.Reason)
 	require.NotEmpty(t, plan.Why.String())
 	for _, b := range plan.Blocked {
 		require.NotEmpty(t, b.Why.String())
 	}
-	require.True(t, plan.At.IsZero() || plan.At.After(form.Now), "a wait that is over: %s", plan.Why)
+	require.True(t, plan.At.IsZero() || plan.At.After(form.Now), "the plan waits for a time that has passed: %s", plan.Why)
 	for _, order := range append(plan.Evict, plan.Delete...) {
-		require.NotEmpty(t, order.UID, "P17: an empty UID means nobody")
+		require.NotEmpty(t, order.UID, "P17: an order names its pod by UID")
 	}
 }
 
-// told returns the first observation of the stories for each reason.
-func told(f *testing.F, d *fuzzed) [][]byte {
+// observationsByReason returns, for each reason, the first observation in the stories that leads to it.
+func observationsByReason(f *testing.F, d *fuzzed) [][]byte {
 	seeds := map[decision.Reason][]byte{}
-	for _, chapter := range chapters() {
-		for _, name := range slices.Sorted(maps.Keys(chapter)) {
+	for _, stories := range allStories() {
+		for _, name := range slices.Sorted(maps.Keys(stories)) {
 			s := &story{shell: newShell(f)}
 			s.now = epoch.Truncate(time.Second)
 			s.begun, s.asked = s.now, s.now
 			s.memory = drain.NewMemory(s.now)
-			s.shell.told = s.step
+			s.shell.onPlan = s.step
 			s.observed = func(o *drain.Observation, plan *drain.Plan) {
 				if seeds[plan.Why.Reason] == nil {
 					seeds[plan.Why.Reason] = d.Seed(o, s.policy, s.now)
 				}
 			}
-			chapter[name](s)
+			stories[name](s)
 		}
 	}
 	var list [][]byte
@@ -259,19 +259,19 @@ func told(f *testing.F, d *fuzzed) [][]byte {
 // Invariants: P11 P27
 func FuzzDecide(f *testing.F) {
 	d := newFuzzed(drain.Decide)
-	d.Fuzz(f, told(f, d)...)
+	d.Fuzz(f, observationsByReason(f, d)...)
 }
 
 // Invariants: P11 P27
 func FuzzDetach(f *testing.F) {
 	d := newFuzzed(drain.Detach)
-	d.Fuzz(f, told(f, d)...)
+	d.Fuzz(f, observationsByReason(f, d)...)
 }
 
 // Invariants: P11 P27
 func FuzzUndo(f *testing.F) {
 	d := newFuzzed(drain.Undo)
-	d.Fuzz(f, told(f, d)...)
+	d.Fuzz(f, observationsByReason(f, d)...)
 }
 
 // Invariants: P11 P27
@@ -285,5 +285,5 @@ func FuzzPredict(f *testing.F) {
 			require.NotEmpty(t, drain.Explain(f))
 		},
 	}
-	d.Fuzz(f, told(f, newFuzzed(drain.Decide))...)
+	d.Fuzz(f, observationsByReason(f, newFuzzed(drain.Decide))...)
 }

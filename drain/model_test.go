@@ -15,27 +15,27 @@ var epoch = time.Date(2026, 5, 4, 6, 30, 0, 250e6, time.UTC)
 
 const here, there = "node-1", "node-2"
 
-// pod is a pod of the model, with its future behaviour.
+// pod is a pod of the model. Its first fields say how it will behave.
 type pod struct {
 	drain.Pod
-	lasts time.Duration // from being told to go to being gone; 0: its grace
-	stuck bool          // it never goes, not even killed (a finalizer)
-	ends  time.Time     // when it is gone; zero: not told to go
-	stays time.Duration // from finished to gone: how long its object stays; 0: it goes unfinished
-	ended bool          // it finished because it was told to go
-	gone  time.Time     // when it finished, or its object went; zero: it runs
-	// returns: its controller makes another, which is bound to this node in spite of the cordon.
+	lasts time.Duration // from the request to terminate until the pod ends; 0: its grace
+	stuck bool          // the pod never ends, not even when it is killed (a finalizer)
+	ends  time.Time     // when the pod ends; zero: nobody requested it to terminate
+	stays time.Duration // how long the object of a finished pod stays; 0: the pod is removed without finishing
+	ended bool          // the pod finished because it was requested to terminate
+	gone  time.Time     // when the pod finished, or its object was removed; zero: it runs
+	// returns: the controller creates another pod, which is bound to this node in spite of the cordon.
 	returns bool
 }
 
-// unhealthy: no budget counts the pod, wherever it goes.
+// unhealthy reports whether budgets do not count the pod as healthy.
 func (p *pod) unhealthy() bool { return p.Pending || p.NotReady }
 
 // budget is a disruption budget with the pods it counts.
 type budget struct {
 	drain.Budget
 	elsewhere int32         // healthy pods on other nodes
-	lag       time.Duration // from a change to the status that tells of it
+	lag       time.Duration // from a change of a pod to the status that counts it
 	heals     time.Duration // from a pod's end to its healthy replacement; 0: never
 	frozen    bool          // no controller computes the status
 	update    time.Time     // when the status will be computed; zero: nothing is due
@@ -49,13 +49,12 @@ type event struct {
 
 // call is one call that the cluster answered.
 type call struct {
-	at     time.Time
-	kind   drain.Kind
-	uid    string
-	name   string
-	result drain.Result
-	// finished: the pod had finished before the call.
-	finished bool
+	at       time.Time
+	kind     drain.Kind
+	uid      string
+	name     string
+	result   drain.Result
+	finished bool // the pod had finished before the call
 }
 
 // cluster is an API server with the controllers that matter here: it evicts as
@@ -90,7 +89,7 @@ func (c *cluster) uid(prefix string) string {
 	return fmt.Sprintf("%s-%d", prefix, c.serial)
 }
 
-// add has a pod run on the node.
+// add adds a pod that runs on the node.
 func (c *cluster) add(name string, change ...func(*pod)) *pod {
 	p := &pod{Pod: drain.Pod{
 		Key: object.Key{Namespace: "default", Name: name}, UID: c.uid(name), Grace: 30 * time.Second,
@@ -110,7 +109,7 @@ func (c *cluster) add(name string, change ...func(*pod)) *pod {
 	return p
 }
 
-// volume gives a pod a volume that is attached to the node.
+// volume returns a change that gives a pod volumes, which are attached to the node.
 func (c *cluster) volume(names ...string) func(*pod) {
 	return func(p *pod) {
 		for _, name := range names {
@@ -140,7 +139,7 @@ func (c *cluster) protect(name string, desired, elsewhere int32, change ...func(
 	return b
 }
 
-// healthy is the true number that a status reports late.
+// healthy returns the true number of healthy pods. The budget's status reports it late.
 func (c *cluster) healthy(b *budget) int32 {
 	n := b.elsewhere
 	for _, p := range c.pods {
@@ -176,7 +175,7 @@ func (c *cluster) at(after time.Duration, do func()) {
 	c.events = append(c.events, event{c.now.Add(after), do})
 }
 
-// next returns when something happens next. Zero: never.
+// next returns the time of the next event. Zero: there is none.
 func (c *cluster) next() time.Time {
 	var first time.Time
 	for _, e := range c.events {
@@ -230,19 +229,19 @@ func (c *cluster) call(kind drain.Kind, o drain.Order) drain.Answer {
 		c.evict(p, &a)
 	case kind == drain.Killed:
 		a.Result = drain.Accepted
-		c.tell(p, 0)
+		c.terminate(p, 0)
 	default:
 		a.Result = drain.Accepted
-		c.tell(p, p.Grace)
+		c.terminate(p, p.Grace)
 	}
 	c.calls = append(c.calls, call{c.now, kind, o.UID, o.Pod.Name, a.Result, finished})
 	return a
 }
 
-// evict follows the rules of policy/v1. A pod that is going, has finished or never ran goes without a
-// check. Several budgets are an error. A pod that is not ready goes if the budget's policy or its
-// numbers allow it, and uses up nothing. A stale status refuses with Retry-After. Otherwise the
-// allowance is used up at once.
+// evict follows the rules of policy/v1. No budget is checked for a pod that is terminating, finished or pending.
+// Several budgets are an error. A pod that is not ready is evicted if the budget's policy or its numbers allow it,
+// and does not reduce the allowance. A budget with a stale status refuses with Retry-After. Every other eviction
+// reduces the allowance at once.
 func (c *cluster) evict(p *pod, a *drain.Answer) {
 	var applies []*budget
 	for _, b := range c.budgets {
@@ -250,31 +249,31 @@ func (c *cluster) evict(p *pod, a *drain.Answer) {
 			applies = append(applies, b)
 		}
 	}
-	going := !p.GraceEnds.IsZero() || p.Finished || p.Pending
+	unchecked := !p.GraceEnds.IsZero() || p.Finished || p.Pending
 	a.Result = drain.Refused
 	switch {
 	case c.noEviction:
 		a.Result = drain.NoEvictionAPI
-	case going || len(applies) == 0:
+	case unchecked || len(applies) == 0:
 		a.Result = drain.Accepted
-		c.tell(p, p.Grace)
+		c.terminate(p, p.Grace)
 	case len(applies) > 1:
 		a.Result, a.Message = drain.Failed, "the pod has more than one budget"
 	case p.NotReady && (applies[0].AlwaysAllow || applies[0].DesiredHealthy > 0 && applies[0].CurrentHealthy >= applies[0].DesiredHealthy):
 		a.Result = drain.Accepted
-		c.tell(p, p.Grace)
+		c.terminate(p, p.Grace)
 	case applies[0].Stale():
 		a.RetryAfter = 10 * time.Second
 	case applies[0].DisruptionsAllowed > 0:
 		applies[0].DisruptionsAllowed--
 		applies[0].Disrupted++
 		a.Result = drain.Accepted
-		c.tell(p, p.Grace)
+		c.terminate(p, p.Grace)
 	}
 }
 
-// tell makes a pod go. A repeated order can only shorten its time.
-func (c *cluster) tell(p *pod, grace time.Duration) {
+// terminate starts the termination of a pod. A repeated request can only shorten its time.
+func (c *cluster) terminate(p *pod, grace time.Duration) {
 	ends := c.now.Add(grace)
 	if p.GraceEnds.IsZero() || ends.Before(p.GraceEnds) {
 		p.GraceEnds = ends.Truncate(time.Second)
@@ -291,7 +290,7 @@ func (c *cluster) tell(p *pod, grace time.Duration) {
 		gone = c.now.Add(p.lasts)
 	}
 	if p.returns && p.ends.IsZero() && p.Owner.Kind != "StatefulSet" {
-		c.at(time.Second, func() { c.again(p) })
+		c.at(time.Second, func() { c.comeBack(p) })
 	}
 	if p.ends.IsZero() || gone.Before(p.ends) || grace == 0 && p.Finished {
 		p.ends = gone
@@ -311,7 +310,7 @@ func (c *cluster) end(p *pod) {
 	c.at(p.stays, func() { c.remove(p) })
 }
 
-// remove ends a pod: its volumes move, its replacement comes up.
+// remove removes the object of a pod. Later its volumes move, and its replacement becomes healthy.
 func (c *cluster) remove(p *pod) {
 	i := slices.Index(c.pods, p)
 	if i < 0 {
@@ -323,7 +322,7 @@ func (c *cluster) remove(p *pod) {
 	}
 	c.changed(p)
 	if p.returns && p.Owner.Kind == "StatefulSet" {
-		c.at(time.Second, func() { c.again(p) })
+		c.at(time.Second, func() { c.comeBack(p) })
 	}
 	for _, b := range c.budgets {
 		if b.Selects(&p.Pod) && b.heals > 0 {
@@ -332,13 +331,13 @@ func (c *cluster) remove(p *pod) {
 	}
 	for _, v := range c.volumes {
 		if v.Claim.Namespace == p.Namespace && slices.Contains(p.Claims, v.Claim.Name) && c.detach >= 0 && !c.used(v.Name) {
-			c.at(c.detach, func() { c.move(v.Name) })
+			c.at(c.detach, func() { c.moveVolume(v.Name) })
 		}
 	}
 }
 
-// again has the controller of a pod make another one, which comes to this node with its volumes.
-func (c *cluster) again(old *pod) {
+// comeBack creates the next pod of an old pod's controller, on this node and with the same volumes.
+func (c *cluster) comeBack(old *pod) {
 	c.add(old.Name, func(p *pod) {
 		p.Key, p.Labels, p.Owner, p.Grace, p.Claims, p.ToleratesCordon = old.Key, old.Labels, old.Owner, old.Grace, old.Claims, old.ToleratesCordon
 		p.CreatedAt, p.lasts, p.returns = c.now.Truncate(time.Second), old.lasts, true
@@ -357,7 +356,7 @@ func (c *cluster) used(volume string) bool {
 }
 
 // move detaches a volume that no pod here uses, and attaches it elsewhere.
-func (c *cluster) move(volume string) {
+func (c *cluster) moveVolume(volume string) {
 	if c.used(volume) {
 		return
 	}

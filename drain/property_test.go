@@ -60,15 +60,15 @@ func anyPod(t *rapid.T, s *shell, p *pod, app string) {
 	}
 }
 
-// untouchable returns the pods that no drain may touch.
+// untouchable reports whether no drain may touch a pod.
 func untouchable(p *pod) bool { return p.Mirror || p.Owner.Kind == drain.DaemonSet }
 
-// storm runs a drain with restarts and old caches, and returns all pods that ever existed.
-func storm(t *rapid.T, s *shell, until time.Time) (map[string]*pod, drain.Plan) {
+// runWithFaults runs a drain with restarts and stale lists of pods. It returns all pods that ever existed.
+func runWithFaults(t *rapid.T, s *shell, until time.Time) (map[string]*pod, drain.Plan) {
 	all := map[string]*pod{}
 	s.resolved = rapid.Bool().Draw(t, "resolved")
 	for passes := 0; ; passes++ {
-		require.Less(t, passes, mostPasses, "the drain takes no end")
+		require.Less(t, passes, mostPasses, "the drain does not end")
 		for _, p := range s.pods {
 			all[p.UID] = p
 		}
@@ -102,8 +102,8 @@ func storm(t *rapid.T, s *shell, until time.Time) (map[string]*pod, drain.Plan) 
 	}
 }
 
-// distances checks the time between attempts to evict a pod.
-func distances(t require.TestingT, calls []call) {
+// checkAttemptGaps checks that attempts to evict a pod are at least a slot apart.
+func checkAttemptGaps(t require.TestingT, calls []call) {
 	last := map[string]time.Time{}
 	for _, c := range calls {
 		if c.kind != drain.Evicted {
@@ -116,8 +116,8 @@ func distances(t require.TestingT, calls []call) {
 	}
 }
 
-// P22: without force, and while its time lasts, a drain only ever evicts, the attempts keep their
-// distance over restarts, and no budget is violated.
+// TestP22OnlyEvicted: without force and before its deadline, a drain evicts pods, and deletes only finished ones.
+// Attempts are a slot apart, also over restarts, and no budget is violated.
 // Invariants: P22 P27
 func TestP22OnlyEvicted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -125,7 +125,7 @@ func TestP22OnlyEvicted(t *testing.T) {
 		anyCluster(t, s)
 		end := s.now.Add(20 * time.Minute)
 		s.deadline = s.now.Add(2 * time.Hour)
-		all, plan := storm(t, s, end)
+		all, plan := runWithFaults(t, s, end)
 		for _, c := range s.calls {
 			p := all[c.uid]
 			require.False(t, untouchable(p), "%s of %s, which is to be left alone", c.kind, c.name)
@@ -133,17 +133,17 @@ func TestP22OnlyEvicted(t *testing.T) {
 			require.True(t, c.kind != drain.Evicted || !c.finished, "a finished pod is not evicted")
 			require.Nil(t, p.Annotations, "%s is protected", c.name)
 		}
-		distances(t, s.calls)
+		checkAttemptGaps(t, s.calls)
 		for _, b := range s.budgets {
-			if told := s.counted(b, all); told > 0 {
+			if evicted := s.counted(b, all); evicted > 0 {
 				require.GreaterOrEqual(t, s.healthy(b), b.DesiredHealthy, "budget %s is violated", b.Name)
 			}
 		}
-		explained(t, s, &plan)
+		checkExplained(t, s, &plan)
 	})
 }
 
-// counted returns how many evicted pods of a budget counted as healthy.
+// counted returns how many of a budget's evicted pods counted as healthy.
 func (c *cluster) counted(b *budget, all map[string]*pod) (n int) {
 	for _, p := range all {
 		if b.Selects(&p.Pod) && (!p.Finished || p.ended) && !p.unhealthy() && !p.ends.IsZero() {
@@ -153,9 +153,9 @@ func (c *cluster) counted(b *budget, all map[string]*pod) (n int) {
 	return n
 }
 
-// explained: each pod that could have gone and has not is named with a reason, and a refused one
-// with all its budgets.
-func explained(t *rapid.T, s *shell, plan *drain.Plan) {
+// checkExplained checks that the plan names each pod that still runs, with a reason, and names all budgets of a
+// pod whose eviction was refused.
+func checkExplained(t *rapid.T, s *shell, plan *drain.Plan) {
 	if s.cache != nil {
 		return
 	}
@@ -170,8 +170,8 @@ func explained(t *rapid.T, s *shell, plan *drain.Plan) {
 			continue
 		}
 		b, ok := named[p.UID]
-		require.True(t, ok, "%s is there and nobody says why: %s", p.Name, plan.Why)
-		require.False(t, plan.Done, "done, and %s was not even told", p.Name)
+		require.True(t, ok, "the plan does not say why %s is still there: %s", p.Name, plan.Why)
+		require.False(t, plan.Done, "the drain is done, and %s was never evicted", p.Name)
 		if s.memory.Answers[p.UID].Result != drain.Refused {
 			continue
 		}
@@ -189,8 +189,8 @@ func explained(t *rapid.T, s *shell, plan *drain.Plan) {
 	}
 }
 
-// Progress: if every budget has room, and nothing protects a pod, the drain ends, and only the pods
-// that it leaves alone are left.
+// TestDrainsEndWhereTheyCan: if every budget allows evictions, and no annotation protects a pod, the drain ends.
+// Only pods that no drain may touch and pods that do not end in time are left.
 func TestDrainsEndWhereTheyCan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -200,7 +200,7 @@ func TestDrainsEndWhereTheyCan(t *testing.T) {
 		}
 		s.budgets = s.budgets[:min(len(s.budgets), 1)]
 		for _, b := range s.budgets {
-			// Where none is healthy and none is wanted, pods that are not ready are refused endlessly.
+			// A budget with no healthy pod that requires none refuses pods that are not ready for ever.
 			b.elsewhere = max(b.DesiredHealthy, b.elsewhere, 1)
 			s.compute(b)
 		}
@@ -219,7 +219,7 @@ func TestDrainsEndWhereTheyCan(t *testing.T) {
 	})
 }
 
-// P21: every drain ends a minute after its time is over, even if everything fails.
+// TestP21EveryDrainEnds: every drain ends a minute after its deadline, even if everything fails.
 // Invariants: P21
 func TestP21EveryDrainEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -236,11 +236,11 @@ func TestP21EveryDrainEnds(t *testing.T) {
 		plan := s.run(s.now.Add(2 * time.Hour))
 		require.True(t, plan.Done, "%s", plan.Why)
 		require.LessOrEqual(t, s.now.Sub(begun), s.policy.Timeout+s.policy.ForceBound)
-		distances(t, s.calls)
+		checkAttemptGaps(t, s.calls)
 	})
 }
 
-// P22: force waits for nothing: no budget, no volume, no grace.
+// TestP22ForceEndsWithinItsBound: force waits for no budget, no volume and no grace.
 // Invariants: P22
 func TestP22ForceEndsWithinItsBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -261,7 +261,7 @@ func TestP22ForceEndsWithinItsBound(t *testing.T) {
 		require.True(t, plan.Done)
 		require.LessOrEqual(t, s.now.Sub(due), s.policy.ForceBound)
 		if failing == 0 {
-			require.Equal(t, due, s.now, "nothing to wait for")
+			require.Equal(t, due, s.now, "P22: force waits for nothing")
 		}
 		for _, c := range s.calls {
 			require.Equal(t, drain.Killed, c.kind)
@@ -273,9 +273,9 @@ func TestP22ForceEndsWithinItsBound(t *testing.T) {
 	})
 }
 
-// P28: the drain does not repeat a request while nothing changes.
+// TestP28NoRequestIsRepeated: a drain does not repeat a request while nothing changes.
 // Invariants: P28
-func TestP28AskedOnce(t *testing.T) {
+func TestP28NoRequestIsRepeated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
 		anyCluster(t, s)
@@ -290,8 +290,7 @@ func TestP28AskedOnce(t *testing.T) {
 	})
 }
 
-// The writes of a drain are the cordon, and two for each pod whose volumes are followed. A long
-// drain makes no more.
+// TestFewWrites: a drain writes the node once for the cordon, and at most twice for each pod with volumes.
 func TestFewWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -307,8 +306,8 @@ func TestFewWrites(t *testing.T) {
 	})
 }
 
-// told returns the order in which pods with volumes were told to go.
-func toldInTurn(s *shell, all map[string]*pod) (order []string) {
+// terminationOrder returns the pods with volumes, in the order in which they were first evicted.
+func terminationOrder(s *shell, all map[string]*pod) (order []string) {
 	seen := map[string]bool{}
 	for _, c := range s.calls {
 		if p := all[c.uid]; c.result == drain.Accepted && len(p.Claims) > 0 && !seen[c.uid] {
@@ -319,10 +318,10 @@ func toldInTurn(s *shell, all map[string]*pod) (order []string) {
 	return order
 }
 
-// P26: a process is killed at any call, whether the call takes effect or not, and a new one without
-// memory continues. It tells the pods in the same order, and starts no wait again. The drain takes
-// longer by what the new process does not know, which is two slots of attempts at most, and by the
-// fractions of seconds that stored times lose.
+// TestP26KilledAnywhere kills a process at each of its calls, whether the call takes effect or not. A new process
+// without memory continues: it evicts the pods in the same order, and starts no wait again. The drain takes at
+// most two slots of attempts longer, because the new process does not know the earlier attempts, and fractions of
+// seconds, because stored times are cut to seconds.
 // Invariants: P26
 func TestP26KilledAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -333,7 +332,7 @@ func TestP26KilledAnywhere(t *testing.T) {
 		// Not near the timeouts: there a fraction of a second decides which wait comes next.
 		seconds := rapid.SampledFrom([]int{1, 10, 60, 105, 150, 200})
 		detach, reattach := seconds.Draw(t, "detach"), seconds.Draw(t, "reattach")
-		world := func() (*shell, map[string]*pod) {
+		newDrain := func() (*shell, map[string]*pod) {
 			s := newShell(t)
 			s.detach, s.reattach = time.Duration(detach)*time.Second, time.Duration(reattach)*time.Second
 			all := map[string]*pod{}
@@ -348,32 +347,32 @@ func TestP26KilledAnywhere(t *testing.T) {
 			}
 			return s, all
 		}
-		calm, all := world()
-		plan := calm.run(calm.now.Add(3 * time.Hour))
+		undisturbed, all := newDrain()
+		plan := undisturbed.run(undisturbed.now.Add(3 * time.Hour))
 		require.True(t, plan.Done)
-		want, took := toldInTurn(calm, all), calm.now.Sub(epoch)
-		for n := 1; n <= calm.writes+len(calm.calls); n++ {
-			s, all := world()
+		want, took := terminationOrder(undisturbed, all), undisturbed.now.Sub(epoch)
+		for n := 1; n <= undisturbed.writes+len(undisturbed.calls); n++ {
+			s, all := newDrain()
 			s.lost = rapid.Bool().Draw(t, "lost")
 			left := n
 			s.killed = func() bool { left--; return left == 0 }
 			plan := s.run(s.now.Add(3 * time.Hour))
 			require.True(t, plan.Done)
-			require.Equal(t, want, toldInTurn(s, all), "killed at call %d", n)
+			require.Equal(t, want, terminationOrder(s, all), "killed at call %d", n)
 			require.LessOrEqual(t, s.now.Sub(epoch)-took, 2*drain.Slot+time.Duration(1+2*pods)*time.Second, "killed at call %d", n)
-			distances(t, s.calls)
+			checkAttemptGaps(t, s.calls)
 		}
 	})
 }
 
-// There is a new process every few seconds. It costs only time: no wait for pods or volumes starts
-// again, however often that happens.
+// TestP26KilledAgainAndAgain starts a new process every seven seconds. However often that happens, no wait for
+// pods or volumes starts again.
 // Invariants: P26
 func TestP26KilledAgainAndAgain(t *testing.T) {
 	s := newShell(t)
 	s.detach = -1
 	s.add("db", s.volume("vol-1"))
-	s.look()
+	s.onePass()
 	begun := s.now
 	for {
 		s.advance(s.now.Add(7 * time.Second))
@@ -387,9 +386,9 @@ func TestP26KilledAgainAndAgain(t *testing.T) {
 	require.GreaterOrEqual(t, s.now.Sub(begun), 2*time.Minute+29*time.Second)
 }
 
-// P23: Undo reverses what the drain did, and nothing else.
+// TestP23UndoReversesOnlyTheDrain: Undo reverses what the drain did, and nothing else.
 // Invariants: P23
-func TestP23OnlyOursIsUndone(t *testing.T) {
+func TestP23UndoReversesOnlyTheDrain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
 		s.policy.OutOfService = true

@@ -9,10 +9,10 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// bound is the most decisions of a pass.
-const bound = 400
+// mostDecisions limits the decisions of a pass, so that a mistake ends as a failure.
+const mostDecisions = 400
 
-// shell carries plans out, as drain's documentation says.
+// shell is a controller that carries out plans as drain's documentation says, in the modelled cluster.
 type shell struct {
 	*cluster
 	t        require.TestingT
@@ -22,18 +22,18 @@ type shell struct {
 	deadline time.Time
 	forced   bool
 	stays    bool
-	limit    int           // of the machine: slots of attempts
+	limit    int           // MaxEvictRetries of the machine
 	skew     time.Duration // how far the process's clock is ahead of the cluster's
 
 	incomplete, resolved, noAttachments bool
 	attached, known                     []string
-	killed                              func() bool // before each call: is it the process's last?
-	lost                                bool        // the call it dies in takes effect
+	killed                              func() bool // asked before each call: does the process die in it?
+	lost                                bool        // the call in which the process dies takes effect
 	refuseWrites                        bool
-	conflict                            func(*drain.Plan) bool // another writer: the pass ends
-	told                                func(drain.Plan, []drain.Answer)
+	conflict                            func(*drain.Plan) bool // the write meets a conflict: the pass ends
+	onPlan                              func(drain.Plan, []drain.Answer)
 	observed                            func(*drain.Observation, *drain.Plan) // before a plan is carried out
-	cache                               []*drain.Pod                          // not nil: the pods some time ago
+	cache                               []*drain.Pod                          // not nil: a stale list of pods
 }
 
 func newShell(t require.TestingT) *shell {
@@ -41,7 +41,7 @@ func newShell(t require.TestingT) *shell {
 	return &shell{cluster: c, t: t, policy: drain.DefaultPolicy(), memory: drain.NewMemory(c.now)}
 }
 
-// local is what the process's clock shows.
+// local returns the time by the process's clock.
 func (s *shell) local() time.Time { return s.now.Add(s.skew) }
 
 // observe reads the caches.
@@ -89,11 +89,11 @@ func (s *shell) resolve(o *drain.Observation) {
 	o.Budgets = nil
 }
 
-// pass decides and carries out until there is nothing to carry out. died: the process was killed.
+// pass decides and carries out plans until there is nothing to carry out. died reports that the process was killed.
 func (s *shell) pass() (plan drain.Plan, died bool) {
 	done := map[string]bool{}
 	failed := false
-	for range bound {
+	for range mostDecisions {
 		o := s.observe()
 		s.memory.See(o.Pods, o.Complete, s.local())
 		o.WriteFailed = failed
@@ -103,8 +103,8 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 		if s.observed != nil {
 			s.observed(o, &plan)
 		}
-		if s.told != nil && plan.Write != nil {
-			s.told(plan, nil)
+		if s.onPlan != nil && plan.Write != nil {
+			s.onPlan(plan, nil)
 		}
 		switch {
 		case plan.Write != nil:
@@ -114,7 +114,7 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 				}
 				return plan, true
 			}
-			if s.meets(&plan) {
+			if s.hitsConflict(&plan) {
 				return plan, false
 			}
 			if failed = s.refuseWrites; !failed {
@@ -125,9 +125,9 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 				return plan, true
 			}
 		default:
-			require.True(s.t, plan.At.IsZero() || plan.At.After(s.local()), "a wait that is over: %s", plan.Why)
-			if s.told != nil {
-				s.told(plan, nil)
+			require.True(s.t, plan.At.IsZero() || plan.At.After(s.local()), "the plan waits for a time that has passed: %s", plan.Why)
+			if s.onPlan != nil {
+				s.onPlan(plan, nil)
 			}
 			return plan, false
 		}
@@ -136,7 +136,7 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 	return drain.Plan{}, false
 }
 
-func (s *shell) meets(plan *drain.Plan) bool { return s.conflict != nil && s.conflict(plan) }
+func (s *shell) hitsConflict(plan *drain.Plan) bool { return s.conflict != nil && s.conflict(plan) }
 
 // store writes the node.
 func (s *shell) store(plan *drain.Plan) {
@@ -148,7 +148,7 @@ func (s *shell) store(plan *drain.Plan) {
 	}
 }
 
-// carryOut makes the calls of a plan. No pod gets the same call twice in a pass.
+// carryOut makes the calls of a plan. It requires that no pod gets the same call twice in a pass.
 func (s *shell) carryOut(plan *drain.Plan, done map[string]bool) (died bool) {
 	kind, list := drain.Evicted, plan.Evict
 	if len(plan.Delete) > 0 {
@@ -174,8 +174,8 @@ func (s *shell) carryOut(plan *drain.Plan, done map[string]bool) (died bool) {
 		s.memory.Note(o.UID, a)
 		answers = append(answers, a)
 	}
-	if s.told != nil {
-		s.told(*plan, answers)
+	if s.onPlan != nil {
+		s.onPlan(*plan, answers)
 	}
 	return false
 }
@@ -185,7 +185,7 @@ func (s *shell) dies() bool { return s.killed != nil && s.killed() }
 // restart starts a new process.
 func (s *shell) restart() { s.memory, s.killed = drain.NewMemory(s.local()), nil }
 
-// unfilled is a word of a sentence that was not filled in.
+// unfilled matches a placeholder of a reason's sentence.
 var unfilled = regexp.MustCompile(`\{(pod|budget|name|detail|have|want|all|for|until|ago|again)\}`)
 
 // check checks the form of a plan.
@@ -196,10 +196,10 @@ func (s *shell) check(o *drain.Observation, plan *drain.Plan) {
 			filled++
 		}
 	}
-	require.LessOrEqual(s.t, filled, 1, "a plan holds one thing")
+	require.LessOrEqual(s.t, filled, 1, "a plan has at most one of Write, Evict, Delete, Detach and Done")
 	require.True(s.t, filled == 0 || plan.At.IsZero(), "a plan with orders does not wait")
 	require.NotEmpty(s.t, plan.Why.Reason)
-	require.NotRegexp(s.t, unfilled, plan.Why.String(), "every word is filled in")
+	require.NotRegexp(s.t, unfilled, plan.Why.String(), "every placeholder is filled in")
 	again, err := drain.Decide(o, s.policy, s.local())
 	require.NoError(s.t, err)
 	require.Equal(s.t, *plan, again, "P27: the same input gives the same plan")
@@ -208,11 +208,11 @@ func (s *shell) check(o *drain.Observation, plan *drain.Plan) {
 // mostPasses limits the passes of a drain, so that a mistake ends as a failure.
 const mostPasses = 20_000
 
-// run makes passes until the drain has ended, at most until a time. It wakes up when a plan asks
-// for it and when something has happened.
+// run makes passes until the drain has ended, at most until the given time. The next pass comes when the plan
+// asks for it or when an event has happened in the cluster.
 func (s *shell) run(until time.Time) drain.Plan {
 	for passes := 0; ; passes++ {
-		require.Less(s.t, passes, mostPasses, "the drain takes no end")
+		require.Less(s.t, passes, mostPasses, "the drain does not end")
 		plan, died := s.pass()
 		if died {
 			s.restart()

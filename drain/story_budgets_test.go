@@ -22,7 +22,7 @@ var budgetStories = map[string]func(*story){
 		s.drain(70 * time.Second)
 		s.budgets[0].elsewhere++
 		s.changed(s.pods[0])
-		s.say("the third pod of the database is healthy again")
+		s.comment("the third pod of the database is healthy again")
 		s.drain(time.Hour)
 	},
 	"a misconfigured budget": func(s *story) {
@@ -31,17 +31,17 @@ var budgetStories = map[string]func(*story){
 		s.add("web")
 		s.drain(45 * time.Second)
 		s.budgets[0].DesiredHealthy, s.budgets[0].Generation = 0, 2
-		s.say("its owner corrects the budget; the status is of the old one still")
+		s.comment("its owner corrects the budget; the status is of the old one still")
 		s.drain(30 * time.Second)
 		s.compute(s.budgets[0])
-		s.say("the status is computed")
+		s.comment("the status is computed")
 		s.drain(time.Hour)
 	},
 	"a stale budget is not a misconfigured one": func(s *story) {
 		s.protect("db", 1, 0)
 		s.add("db")
 		s.budgets[0].Generation = 2
-		s.look()
+		s.onePass()
 	},
 	"a budget whose pod is being disrupted is not misconfigured": func(s *story) {
 		s.protect("db", 1, 1, func(b *budget) { b.lag = 5 * time.Minute; b.heals = 0 })
@@ -49,7 +49,7 @@ var budgetStories = map[string]func(*story){
 		s.add("db-2", func(p *pod) { p.Labels["app"] = "db" })
 		s.budgets[0].elsewhere = 0
 		s.compute(s.budgets[0])
-		s.look()
+		s.onePass()
 	},
 	"several budgets on one pod": func(s *story) {
 		s.protect("web", 0, 0)
@@ -57,35 +57,35 @@ var budgetStories = map[string]func(*story){
 		s.add("web")
 		s.drain(time.Minute)
 		s.budgets = s.budgets[:1]
-		s.say("somebody deletes the second one")
+		s.comment("somebody deletes the second one")
 		s.drain(time.Hour)
 	},
 	"several budgets and one of them misconfigured": func(s *story) {
 		s.protect("web", 0, 0)
 		s.protect("web", 1, 0, func(b *budget) { b.Name = "strict" })
 		s.add("web")
-		s.look()
+		s.onePass()
 	},
 	"the server wants to be left alone": func(s *story) {
 		s.protect("db", 1, 0, func(b *budget) { b.frozen = true })
 		s.add("db")
 		s.budgets[0].ObservedGeneration = 0
 		s.budgets[0].Generation = 1
-		s.look()
+		s.onePass()
 		answer := s.memory.Answers[s.pods[0].UID]
 		answer.RetryAfter = time.Minute
 		s.memory.Note(s.pods[0].UID, answer)
-		s.say("Retry-After: 60")
+		s.comment("Retry-After: 60")
 		s.drain(90 * time.Second)
 	},
 	"a refusal without a budget": func(s *story) {
 		s.protect("db", 1, 0, func(b *budget) { b.ExpectedPods = 2 })
 		db := s.add("db")
-		s.look()
+		s.onePass()
 		s.budgets = nil
-		s.say("the budget goes")
+		s.comment("the budget goes")
 		s.memory.Note(db.UID, s.memory.Answers[db.UID])
-		s.look()
+		s.onePass()
 		s.drain(time.Hour)
 	},
 	"attempts are used up": func(s *story) {
@@ -104,11 +104,11 @@ var budgetStories = map[string]func(*story){
 		s.policy.MaxEvictRetries = 3
 		s.protect("db", 2, 0, func(b *budget) { b.ExpectedPods = 3 })
 		db := s.add("db")
-		s.look()
+		s.onePass()
 		answer := s.memory.Answers[db.UID]
 		answer.RetryAfter = time.Hour
 		s.memory.Note(db.UID, answer)
-		s.say("Retry-After: 3600")
+		s.comment("Retry-After: 3600")
 		s.drain(time.Hour)
 	},
 	"attempts are used up but the budget is misconfigured": func(s *story) {
@@ -122,7 +122,7 @@ var budgetStories = map[string]func(*story){
 		s.protect("db", 2, 0, func(b *budget) { b.ExpectedPods = 3 })
 		s.add("slow", func(p *pod) { p.Grace = 3 * time.Minute })
 		s.drain(time.Minute)
-		s.say("a pod comes")
+		s.comment("a pod comes")
 		s.add("db")
 		s.drain(time.Hour)
 	},
@@ -138,9 +138,9 @@ var budgetStories = map[string]func(*story){
 		s.fails = func(drain.Kind, string) bool { return true }
 		s.add("web")
 		s.drain(40 * time.Second)
-		s.shell.told = nil
+		s.shell.onPlan = nil
 		s.drain(49 * time.Second)
-		s.shell.told = s.step
+		s.shell.onPlan = s.step
 		s.drain(time.Hour)
 	},
 	"an in place drain and its deadline": func(s *story) {
@@ -149,10 +149,10 @@ var budgetStories = map[string]func(*story){
 		s.add("db")
 		s.drain(time.Minute)
 		s.restartAfter(time.Second)
-		s.shell.told = nil
+		s.shell.onPlan = nil
 		s.drain(s.deadline.Sub(s.now) - time.Second)
-		s.shell.told = s.step
-		s.say("a second before the deadline")
+		s.shell.onPlan = s.step
+		s.comment("a second before the deadline")
 		s.drain(time.Hour)
 		s.undo()
 		s.undo()
@@ -170,5 +170,5 @@ func (s *story) undo() {
 		s.node = plan.Write
 	}
 	s.step(plan, nil)
-	s.say("unschedulable: %t, taints: %d", s.node.Unschedulable, len(s.node.Taints))
+	s.comment("unschedulable: %t, taints: %d", s.node.Unschedulable, len(s.node.Taints))
 }

@@ -23,7 +23,7 @@ var forceStories = map[string]func(*story){
 		s.add("db")
 		s.drain(50 * time.Second)
 		s.forced = true
-		s.say("force becomes due")
+		s.comment("force becomes due")
 		s.drain(time.Hour)
 	},
 	"force spares what a rule skips": func(s *story) {
@@ -39,9 +39,9 @@ var forceStories = map[string]func(*story){
 		s.add("web")
 		s.add("other")
 		s.drain(17 * time.Second)
-		s.shell.told = nil
+		s.shell.onPlan = nil
 		s.drain(42 * time.Second)
-		s.shell.told = s.step
+		s.shell.onPlan = s.step
 		s.drain(time.Hour)
 	},
 	"force on a node that does not answer": func(s *story) {
@@ -53,7 +53,7 @@ var forceStories = map[string]func(*story){
 		s.forced = true
 		s.later(4*time.Minute, "force is due")
 		s.drain(time.Hour)
-		s.say("taints: %v", s.node.Taints)
+		s.comment("taints: %v", s.node.Taints)
 		s.undo()
 	},
 	"force on a node that has been silent for a short time": func(s *story) {
@@ -61,26 +61,26 @@ var forceStories = map[string]func(*story){
 		s.node.Conditions[0].Status = object.Unknown
 		s.later(2*time.Minute, "the kubelet has been silent for two minutes")
 		s.drain(time.Hour)
-		s.say("taints: %v", s.node.Taints)
+		s.comment("taints: %v", s.node.Taints)
 		s.forced = false
 		s.later(4*time.Minute, "force is withdrawn")
 		s.drain(time.Hour)
 		s.forced = true
-		s.say("force is due again")
+		s.comment("force is due again")
 		s.drain(time.Hour)
-		s.say("taints: %v", s.node.Taints)
+		s.comment("taints: %v", s.node.Taints)
 		s.node = s.node.Clone()
 		s.node.Taints = nil
 		s.later(time.Minute, "somebody takes the taint away")
 		s.drain(time.Hour)
-		s.say("taints: %v", s.node.Taints)
+		s.comment("taints: %v", s.node.Taints)
 	},
 	"force on a silent node whose VM stays": func(s *story) {
 		s.policy.OutOfService, s.forced, s.stays = true, true, true
 		s.node.Conditions[0].Status = object.Unknown
 		s.later(10*time.Minute, "the kubelet has been silent for ten minutes")
 		s.drain(time.Hour)
-		s.say("taints: %v", s.node.Taints)
+		s.comment("taints: %v", s.node.Taints)
 	},
 	"the taint of an earlier drain": func(s *story) {
 		s.policy.OutOfService, s.forced = true, true
@@ -92,7 +92,7 @@ var forceStories = map[string]func(*story){
 		s.node.Conditions[0].Status = object.True
 		s.later(time.Hour, "the node is back, and another drain is asked for")
 		s.drain(time.Hour)
-		s.say("taints: %v", s.node.Taints)
+		s.comment("taints: %v", s.node.Taints)
 		s.undo()
 	},
 	"records from the future": func(s *story) {
@@ -107,7 +107,7 @@ var forceStories = map[string]func(*story){
 		s.add("web")
 		s.drain(time.Second)
 		s.refuseWrites = false
-		s.say("it can be written again")
+		s.comment("it can be written again")
 		s.drain(time.Hour)
 	},
 	"a read only node is not fenced without force": func(s *story) {
@@ -118,7 +118,7 @@ var forceStories = map[string]func(*story){
 		s.later(10*time.Minute, "the file system has been read-only for ten minutes")
 		s.add("web")
 		s.drain(time.Hour)
-		s.say("taints: %d", len(s.node.Taints))
+		s.comment("taints: %d", len(s.node.Taints))
 	},
 	"force while the node cannot be written": func(s *story) {
 		s.forced, s.refuseWrites = true, true
@@ -135,7 +135,7 @@ var forceStories = map[string]func(*story){
 		s.add("zombie", func(p *pod) { p.stuck = true })
 		s.fails = func(_ drain.Kind, name string) bool { return name == "web" }
 		s.add("web")
-		s.look()
+		s.onePass()
 		s.restartAfter(50 * time.Second)
 		s.drain(time.Hour)
 	},
@@ -145,12 +145,12 @@ var forceStories = map[string]func(*story){
 		s.node.Conditions[0].Status, s.node.Conditions[0].Since = object.Unknown, s.now
 		s.later(10*time.Minute, "the kubelet has been silent for ten minutes")
 		s.drain(time.Second)
-		s.say("taints: %v", s.node.Taints)
+		s.comment("taints: %v", s.node.Taints)
 		s.node.Conditions[0].Status = object.True
 		s.later(time.Minute, "the node is back, and force is not due any more")
 		s.forced, s.asked = false, s.now
 		s.detaching(nil)
-		s.say("taints: %v, fenced: %t", s.node.Taints, s.node.Drain.Fenced)
+		s.comment("taints: %v, fenced: %t", s.node.Taints, s.node.Drain.Fenced)
 		s.attachments = nil
 		s.later(time.Second, "it has let go of the volume")
 		s.detaching(nil)
@@ -181,7 +181,7 @@ var forceStories = map[string]func(*story){
 
 // detaching carries out what Detach decides, as one pass.
 func (s *story) detaching(answer func(string) drain.Result) {
-	for range bound {
+	for range mostDecisions {
 		plan, err := drain.Detach(s.observe(), s.policy, s.now)
 		if err != nil {
 			s.t.Errorf("detach: %v", err)
@@ -211,10 +211,10 @@ func (s *story) detaching(answer func(string) drain.Result) {
 var nodeStories = map[string]func(*story){
 	"the node vanishes half way": func(s *story) {
 		s.add("web", func(p *pod) { p.Grace = time.Hour })
-		s.look()
+		s.onePass()
 		s.later(time.Minute, "somebody deletes the node")
 		s.node = nil
-		s.look()
+		s.onePass()
 	},
 	"the node was cordoned already": func(s *story) {
 		s.node.Unschedulable = true
@@ -224,7 +224,7 @@ var nodeStories = map[string]func(*story){
 	},
 	"somebody uncordons the node": func(s *story) {
 		s.add("slow", func(p *pod) { p.Grace = 4 * time.Minute })
-		s.look()
+		s.onePass()
 		for range 2 {
 			s.node = s.node.Clone()
 			s.node.Unschedulable = false
@@ -244,7 +244,7 @@ var nodeStories = map[string]func(*story){
 	},
 	"a cordon from the future": func(s *story) {
 		s.node.Drain = &machine.DrainRecord{Since: s.now, Cordoned: s.now.AddDate(7000, 0, 0)}
-		s.look()
+		s.onePass()
 	},
 	"a record from the future": func(s *story) {
 		s.add("web")
@@ -258,7 +258,7 @@ var nodeStories = map[string]func(*story){
 		s.drain(10 * time.Minute)
 		s.node = s.node.Clone()
 		s.node.Annotations = nil
-		s.say("the backup is made, and the annotation gone")
+		s.comment("the backup is made, and the annotation gone")
 		s.drain(time.Hour)
 	},
 	"many hooks": func(s *story) {
@@ -267,7 +267,7 @@ var nodeStories = map[string]func(*story){
 			"pre-drain.millwright-go/d": "", "pre-drain.millwright-go/y": "", "a": "",
 		}
 		for range 5 {
-			s.look()
+			s.onePass()
 		}
 	},
 	"a hook that nobody removes": func(s *story) {

@@ -21,7 +21,7 @@ var podStories = map[string]func(*story){
 		s.add("etcd", func(p *pod) { p.Mirror = true })
 		s.add("web")
 		s.drain(time.Hour)
-		s.say("left on the node: %d pods", len(s.pods))
+		s.comment("left on the node: %d pods", len(s.pods))
 	},
 	"finished pods go unasked": func(s *story) {
 		s.protect("job", 1, 0)
@@ -35,7 +35,7 @@ var podStories = map[string]func(*story){
 	},
 	"a pod that is going already": func(s *story) {
 		web := s.add("web")
-		s.tell(web, web.Grace)
+		s.terminate(web, web.Grace)
 		s.later(10*time.Second, "web was told to go by somebody else 10s ago")
 		s.drain(time.Hour)
 	},
@@ -48,39 +48,39 @@ var podStories = map[string]func(*story){
 		web := s.add("web")
 		s.cache = s.snapshot()
 		s.remove(web)
-		s.say("web is gone; the cache does not know yet")
-		s.look()
+		s.comment("web is gone; the cache does not know yet")
+		s.onePass()
 	},
 	"a finished pod that somebody else deletes": func(s *story) {
 		job := s.add("job", func(p *pod) { p.Finished, p.stuck = true, true })
-		s.tell(job, job.Grace)
-		s.say("the finished pod job is being deleted, and a finalizer keeps it")
+		s.terminate(job, job.Grace)
+		s.comment("the finished pod job is being deleted, and a finalizer keeps it")
 		s.drain(time.Hour)
 	},
 	"one pod listed twice": func(s *story) {
 		s.add("web")
 		s.cache = append(s.snapshot(), s.snapshot()...)
-		s.look()
+		s.onePass()
 	},
 	"a pod comes back under its name": func(s *story) {
 		web := s.add("web", func(p *pod) { p.lasts = 5 * time.Second })
-		s.look()
+		s.onePass()
 		s.later(web.lasts, "web is gone, and another pod has its name, tolerating the cordon")
 		s.add("web")
 		s.drain(time.Hour)
 	},
 	"pods that come during the drain": func(s *story) {
 		s.add("slow", func(p *pod) { p.Grace = time.Minute })
-		s.look()
+		s.onePass()
 		s.later(13*time.Second, "a pod that was bound before the cordon starts")
 		s.add("late")
 		s.drain(time.Hour)
 	},
 	"an eviction that nothing comes of": func(s *story) {
 		web := s.add("web")
-		s.look()
+		s.onePass()
 		web.GraceEnds, web.ends, s.events = time.Time{}, time.Time{}, nil
-		s.say("a webhook has accepted the eviction, and does nothing")
+		s.comment("a webhook has accepted the eviction, and does nothing")
 		s.drain(time.Hour)
 	},
 	"calls that fail": func(s *story) {
@@ -89,7 +89,7 @@ var podStories = map[string]func(*story){
 		s.add("other")
 		s.drain(30 * time.Second)
 		s.fails = nil
-		s.say("the API server is well again")
+		s.comment("the API server is well again")
 		s.drain(time.Hour)
 	},
 	"no eviction API": func(s *story) {
@@ -123,8 +123,8 @@ var podStories = map[string]func(*story){
 		batch := s.add("batch", func(p *pod) { p.Annotations = map[string]string{"millwright-go/do-not-disrupt": "1"} })
 		s.drain(5 * time.Hour)
 		s.remove(batch)
-		s.say("the pod has ended by itself")
-		s.look()
+		s.comment("the pod has ended by itself")
+		s.onePass()
 	},
 	"a pod protected for a time": func(s *story) {
 		s.add("batch", func(p *pod) {
@@ -175,12 +175,12 @@ var podStories = map[string]func(*story){
 		s.restartAfter(2 * time.Second)
 		s.budgets[0].DesiredHealthy = 0
 		s.compute(s.budgets[0])
-		s.say("the budget of db lets it go now")
+		s.comment("the budget of db lets it go now")
 		s.drain(time.Hour)
 	},
 	"a new pod after a restart need not wait": func(s *story) {
 		s.add("web", func(p *pod) { p.Grace = time.Minute })
-		s.look()
+		s.onePass()
 		s.restartAfter(3 * time.Second)
 		s.later(2*time.Second, "a pod comes that no process before this one can have tried")
 		s.add("late", func(p *pod) { p.CreatedAt = s.now })
@@ -189,7 +189,7 @@ var podStories = map[string]func(*story){
 	"caches are not filled yet": func(s *story) {
 		s.add("web")
 		s.incomplete = true
-		s.look()
+		s.onePass()
 		s.incomplete = false
 		s.later(3*time.Second, "the caches are filled")
 		s.drain(time.Hour)
@@ -214,10 +214,10 @@ var ruleStories = map[string]func(*story){
 		s.add("db")
 		s.add("front")
 		s.drain(time.Minute)
-		s.say("nine minutes later")
-		s.shell.told = nil
+		s.comment("nine minutes later")
+		s.shell.onPlan = nil
 		s.drain(9*time.Minute - time.Second)
-		s.shell.told = s.step
+		s.shell.onPlan = s.step
 		s.drain(time.Hour)
 	},
 	"a rule that skips": func(s *story) {
@@ -238,7 +238,7 @@ var ruleStories = map[string]func(*story){
 		s.add("web")
 		s.drain(20 * time.Minute)
 		job.Finished = true
-		s.say("the job has finished")
+		s.comment("the job has finished")
 		s.drain(time.Hour)
 	},
 	"a job that is waited for does not hold up later orders": func(s *story) {

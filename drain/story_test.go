@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/internal/testkit"
 )
 
-// story is a drain that writes down what happens in it, one line for each decision: the time since
-// the beginning, the action, and its reason.
+// story is a drain whose decisions are written down, one line each: the time since the beginning, the action, and
+// its reason.
 type story struct {
 	*shell
 	begun time.Time
@@ -23,14 +23,14 @@ type story struct {
 	last  drain.Plan
 }
 
-// tell runs a story and compares it with its file.
-func tell(t *testing.T, name string, run func(*story)) {
+// playStory runs a story and compares its text with its file.
+func playStory(t *testing.T, name string, run func(*story)) {
 	t.Run(name, func(t *testing.T) {
 		s := &story{shell: newShell(t)}
 		s.now = epoch.Truncate(time.Second)
 		s.begun, s.asked = s.now, s.now
 		s.memory = drain.NewMemory(s.now)
-		s.shell.told = s.step
+		s.shell.onPlan = s.step
 		run(s)
 		testkit.Story(t, name, s.text.String())
 	})
@@ -38,8 +38,8 @@ func tell(t *testing.T, name string, run func(*story)) {
 
 func (s *story) elapsed(at time.Time) string { return "+" + at.Sub(s.begun).String() }
 
-// say notes an event from outside.
-func (s *story) say(format string, args ...any) {
+// comment writes down an event that no decision caused.
+func (s *story) comment(format string, args ...any) {
 	fmt.Fprintf(&s.text, "%-9s -- %s\n", s.elapsed(s.now), fmt.Sprintf(format, args...))
 }
 
@@ -87,17 +87,17 @@ func (s *story) step(plan drain.Plan, answers []drain.Answer) {
 	}
 }
 
-// drain runs until the drain has ended, at most for some time.
+// drain makes passes until the drain has ended, at most for the given time.
 func (s *story) drain(limit time.Duration) { s.last = s.run(s.now.Add(limit)) }
 
-// look makes one pass.
-func (s *story) look() { s.last, _ = s.pass() }
+// onePass makes one pass.
+func (s *story) onePass() { s.last, _ = s.pass() }
 
 // later lets time pass without a pass.
 func (s *story) later(d time.Duration, what string, args ...any) {
 	s.advance(s.now.Add(d))
 	if what != "" {
-		s.say(what, args...)
+		s.comment(what, args...)
 	}
 }
 
@@ -105,17 +105,18 @@ func (s *story) later(d time.Duration, what string, args ...any) {
 func (s *story) restartAfter(after time.Duration) {
 	s.advance(s.now.Add(after))
 	s.restart()
-	s.say("the process was killed; a new one starts")
+	s.comment("the process was killed; a new one starts")
 }
 
+// TestStories compares what drains decide with the files in testdata/stories.
 func TestStories(t *testing.T) {
-	for _, chapter := range chapters() {
-		for name, run := range chapter {
-			tell(t, name, run)
+	for _, stories := range allStories() {
+		for name, run := range stories {
+			playStory(t, name, run)
 		}
 	}
 }
 
-func chapters() []map[string]func(*story) {
+func allStories() []map[string]func(*story) {
 	return []map[string]func(*story){podStories, budgetStories, volumeStories, forceStories, nodeStories, ruleStories}
 }

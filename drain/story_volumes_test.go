@@ -32,7 +32,7 @@ var volumeStories = map[string]func(*story){
 		s.drain(2 * time.Minute)
 		s.budgets[0].elsewhere++
 		s.changed(s.pods[0])
-		s.say("the other pod of db-1 is healthy again")
+		s.comment("the other pod of db-1 is healthy again")
 		s.drain(time.Hour)
 	},
 	"a volume that two pods share": func(s *story) {
@@ -44,7 +44,7 @@ var volumeStories = map[string]func(*story){
 	"a volume whose pod went before the drain began": func(s *story) {
 		s.detach = 40 * time.Second
 		a := s.add("a", s.volume("vol-1"))
-		s.tell(a, time.Second)
+		s.terminate(a, time.Second)
 		s.later(2*time.Second, "a is gone, vol-1 is attached still")
 		s.drain(time.Hour)
 	},
@@ -68,7 +68,7 @@ var volumeStories = map[string]func(*story){
 		s.attachments = append(s.attachments, &drain.Attachment{Name: "att-x", Volume: "vol-x", Node: here})
 		s.drain(time.Minute)
 		s.add("late", func(p *pod) { p.CreatedAt = s.now })
-		s.say("a pod that was bound before the cordon starts")
+		s.comment("a pod that was bound before the cordon starts")
 		s.drain(time.Hour)
 	},
 	"a volume that the driver does not know": func(s *story) {
@@ -90,10 +90,10 @@ var volumeStories = map[string]func(*story){
 		s.add("b", s.volume("vol-2"))
 		s.drain(50 * time.Second)
 		s.attached = s.attached[1:]
-		s.say("the node says that vol-1 is detached")
+		s.comment("the node says that vol-1 is detached")
 		s.drain(time.Minute)
 		s.attached = []string{}
-		s.say("the node says that vol-2 is detached")
+		s.comment("the node says that vol-2 is detached")
 		s.drain(time.Hour)
 	},
 	"nobody knows what is attached": func(s *story) {
@@ -117,7 +117,7 @@ var volumeStories = map[string]func(*story){
 		s.add("db-2", s.volume("vol-2"))
 		calls := 0
 		s.killed = func() bool { calls++; return calls == 3 }
-		s.look()
+		s.onePass()
 		s.restartAfter(2 * time.Second)
 		s.drain(time.Hour)
 	},
@@ -126,7 +126,7 @@ var volumeStories = map[string]func(*story){
 		s.add("db-1", s.volume("vol-1"))
 		s.add("db-2", s.volume("vol-2"))
 		s.conflict = func(p *drain.Plan) bool { return p.Why.Reason == drain.ReasonTurn }
-		s.look()
+		s.onePass()
 		s.conflict = nil
 		s.later(31*time.Second, "somebody else wrote the node, and db-1 is gone")
 		s.drain(time.Hour)
@@ -136,7 +136,7 @@ var volumeStories = map[string]func(*story){
 		s.add("db-1", s.volume("vol-1"), func(p *pod) { p.stays = 5 * time.Second })
 		s.add("db-2", s.volume("vol-2"))
 		s.conflict = func(p *drain.Plan) bool { return p.Why.Reason == drain.ReasonTurn }
-		s.look()
+		s.onePass()
 		s.conflict = nil
 		s.later(31*time.Second, "somebody else wrote the node, and db-1 has finished")
 		s.drain(time.Hour)
@@ -156,14 +156,14 @@ var volumeStories = map[string]func(*story){
 		s.add("b", s.volume("shared"), func(p *pod) { p.Owner.Kind = drain.DaemonSet })
 		s.drain(31 * time.Second)
 		s.attachments = s.attachments[1:]
-		s.say("vol-1 is detached")
+		s.comment("vol-1 is detached")
 		s.drain(time.Hour)
 	},
 	"somebody else deletes a pod with a volume": func(s *story) {
 		s.detach = time.Minute
 		a := s.add("a", s.volume("vol-1"))
 		s.add("b", s.volume("vol-2"))
-		s.tell(a, a.Grace)
+		s.terminate(a, a.Grace)
 		s.later(5*time.Second, "a was told to go")
 		s.drain(time.Hour)
 	},

@@ -72,8 +72,8 @@ func TestMisconfigured(t *testing.T) {
 		"stale":              func(b *drain.Budget) { b.ObservedGeneration = 1 },
 		"nothing expected":   func(b *drain.Budget) { b.ExpectedPods, b.CurrentHealthy = 0, 0 },
 		"one is not healthy": func(b *drain.Budget) { b.CurrentHealthy = 2 },
-		"one is going":       func(b *drain.Budget) { b.Disrupted = 1 },
-		"one may go":         func(b *drain.Budget) { b.DisruptionsAllowed = 1 },
+		"one is disrupted":   func(b *drain.Budget) { b.Disrupted = 1 },
+		"one is allowed":     func(b *drain.Budget) { b.DisruptionsAllowed = 1 },
 	} {
 		b := bad
 		change(&b)
@@ -90,16 +90,16 @@ func TestMemory(t *testing.T) {
 	assert.True(t, m.NoEviction)
 	m.Begun()
 	assert.True(t, m.From.IsZero())
-	assert.Len(t, m.Answers, 2, "answers of an earlier drain hold pods back still")
+	assert.Len(t, m.Answers, 2, "answers of an earlier drain still delay the next attempts")
 	m.See([]*drain.Pod{{UID: "a"}, nil}, true, epoch)
-	assert.Len(t, m.Answers, 2, "no more answers than pods: nothing to gain")
+	assert.Len(t, m.Answers, 2, "there are no more answers than pods, so none is dropped")
 	m.See([]*drain.Pod{{UID: "a"}}, true, epoch)
 	assert.Len(t, m.Answers, 1)
 	assert.Contains(t, m.Answers, "a")
 }
 
-// Attempts after a restart come in the first slot that begins at least a slot's length after it.
-// Those after a refusal come a slot's length later, in a later slot.
+// TestAttemptsKeepToSlots: after a restart, the first attempt comes in the first slot that begins at least a slot's
+// length later. After a refusal, the next attempt comes at least a slot's length later, in a later slot.
 // Invariants: P22
 func TestAttemptsKeepToSlots(t *testing.T) {
 	begun := epoch.Truncate(time.Second)
@@ -118,7 +118,7 @@ func TestAttemptsKeepToSlots(t *testing.T) {
 		s.now = begun
 		web := s.add("web")
 		s.protect("web", 1, 0)
-		s.look()
+		s.onePass()
 		s.memory = &drain.Memory{}
 		if c.restarted > 0 {
 			s.memory = drain.NewMemory(begun.Add(c.restarted))
@@ -131,10 +131,12 @@ func TestAttemptsKeepToSlots(t *testing.T) {
 	}
 }
 
-func (s *shell) look() { _, _ = s.pass() }
+// onePass makes one pass.
+func (s *shell) onePass() { _, _ = s.pass() }
 
-// A node's handles are compared literally, without the text before them.
-func TestHandlesAreNoPatterns(t *testing.T) {
+// TestHandlesAreComparedLiterally: a volume's handle is compared with the end of a name in the node's status,
+// character by character.
+func TestHandlesAreComparedLiterally(t *testing.T) {
 	for attached, want := range map[string]bool{
 		"kubernetes.io/csi/disk.example^vol.1":    true,
 		"vol.1":                                   true,
@@ -147,13 +149,13 @@ func TestHandlesAreNoPatterns(t *testing.T) {
 		s := newShell(t)
 		s.noAttachments, s.attached = true, []string{attached}
 		s.add("db", s.volume("vol.1"))
-		s.look()
+		s.onePass()
 		assert.Equal(t, want, s.node.Drain.Turn.UID != "", "%q", attached)
 	}
 }
 
-// A pod that is known to be gone is not killed because a cache shows it.
-func TestForceKnowsWhoIsGone(t *testing.T) {
+// TestForceDoesNotKillGonePods: a pod that the API server did not find is not killed, although a cache shows it.
+func TestForceDoesNotKillGonePods(t *testing.T) {
 	s := newShell(t)
 	s.forced = true
 	web := s.add("web")
@@ -163,8 +165,8 @@ func TestForceKnowsWhoIsGone(t *testing.T) {
 	assert.Empty(t, s.calls)
 }
 
-// Only this node's attachments are deleted, and each once.
-func TestDetachIsExact(t *testing.T) {
+// TestDetachOnlyThisNode: Detach deletes only attachments of its node, and none that is being deleted.
+func TestDetachOnlyThisNode(t *testing.T) {
 	s := newShell(t)
 	s.asked, s.forced = s.now, true
 	s.attachments = []*drain.Attachment{
@@ -185,7 +187,7 @@ func TestDetachIsExact(t *testing.T) {
 	assert.Equal(t, s.now.Add(2*time.Minute), plan.At)
 	plan, err = drain.Detach(s.observe(), s.policy, s.now.Add(2*time.Minute))
 	require.NoError(t, err)
-	assert.True(t, plan.Done, "caches that never fill hold a deletion up no longer than volumes would")
+	assert.True(t, plan.Done, "a cache that never fills delays a deletion no longer than volumes do")
 }
 
 // TestDetachEnds: volumes delay a deletion for the timeout and no longer, with force and without.
@@ -207,8 +209,8 @@ func TestDetachEnds(t *testing.T) {
 	}
 }
 
-// In a forecast, pods that no controller replaces do not heal their budget, and pods with budgets
-// resolved by the caller share them.
+// TestForecastOfBudgets: in a forecast, a budget recovers only from evictions of pods that a controller replaces.
+// Pods share the budgets that the caller has resolved for them.
 func TestForecastOfBudgets(t *testing.T) {
 	for _, owned := range []bool{true, false} {
 		s := newShell(t)
@@ -229,7 +231,7 @@ func TestForecastOfBudgets(t *testing.T) {
 	}
 }
 
-// A forecast treats a cached observation like a live one, because a forecast has no live node to
+// TestForecastFromACache: a forecast treats a cached observation like a live one, because it has no live node to
 // read.
 // Invariants: P21
 func TestForecastFromACache(t *testing.T) {
@@ -246,11 +248,11 @@ func TestForecastFromACache(t *testing.T) {
 	require.True(t, o.Cached)
 }
 
-// Decisions that repeat the same order endlessly end a forecast, and the forecast says so.
+// TestForecastWithoutProgress: a forecast ends when decisions repeat the same order endlessly, and says so.
 // Invariants: P21
 func TestForecastWithoutProgress(t *testing.T) {
 	s := newShell(t)
-	s.look()
+	s.onePass()
 	web := s.add("web")
 	decisions := 0
 	again := func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error) {
@@ -271,11 +273,11 @@ func TestForecastWithoutProgress(t *testing.T) {
 	require.Contains(t, drain.Explain(f), "no end in sight after 1m0s")
 }
 
-// TestForecastWithoutProgressAtOneTime: plans that wait for the present, between others that change
-// nothing, are no progress either.
+// TestForecastWithoutProgressAtOneTime: a forecast also ends when plans that change nothing alternate with plans
+// that wait until the present time.
 func TestForecastWithoutProgressAtOneTime(t *testing.T) {
 	s := newShell(t)
-	s.look()
+	s.onePass()
 	web := s.add("web")
 	decisions := 0
 	again := func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error) {
@@ -295,9 +297,9 @@ func TestForecastWithoutProgressAtOneTime(t *testing.T) {
 	require.Less(t, decisions, 60)
 }
 
-// behind is what a process sees whose cache has the current pods, and the node as it was before a
+// staleObservation returns the observation of a cache that has the current pods, and the node as it was before a
 // turn was recorded.
-func (s *shell) behind() *drain.Observation {
+func (s *shell) staleObservation() *drain.Observation {
 	o := s.observe()
 	o.Node = o.Node.Clone()
 	o.Node.Drain = o.Node.Drain.Clone()
@@ -313,15 +315,15 @@ func decide(t *testing.T, s *shell, o *drain.Observation) drain.Plan {
 	return plan
 }
 
-// A cache may show that a pod is gone before it shows that its turn was recorded. So only after a
-// live read of the node does the drain tell the next pod with volumes to go, or end (P22).
+// TestTurnsNeedALiveRead: a cache may show that a pod is gone before it shows the record of the pod's turn. So the
+// drain reads the node live before it evicts the next pod with volumes (P22).
 // Invariants: P22
-func TestTurnsAreBelievedLive(t *testing.T) {
+func TestTurnsNeedALiveRead(t *testing.T) {
 	s, first, second := twoDatabases(t)
 	s.detach = -1
 	s.advance(first.ends.Add(time.Second))
 	s.memory = drain.NewMemory(s.now.Add(-time.Hour)) // another process
-	plan := decide(t, s, s.behind())
+	plan := decide(t, s, s.staleObservation())
 	assert.True(t, plan.Look, "%s", plan.Why)
 	assert.Empty(t, plan.Evict)
 	assert.Equal(t, drain.ReasonLook, plan.Why.Reason)
@@ -330,17 +332,17 @@ func TestTurnsAreBelievedLive(t *testing.T) {
 	live.Cached = true
 	plan = decide(t, s, live)
 	assert.Empty(t, plan.Evict, "the record is there already")
-	assert.False(t, plan.Look, "and nothing counts on what it does not say")
+	assert.False(t, plan.Look, "no live read is needed when the cache shows the record")
 
-	s.node = s.behind().Node
+	s.node = s.staleObservation().Node
 	plan = decide(t, s, s.observe())
-	require.Len(t, plan.Evict, 1, "if really nothing is recorded it goes")
+	require.Len(t, plan.Evict, 1, "if no turn is recorded on the live node, the next pod is evicted")
 	assert.Equal(t, second.Key, plan.Evict[0].Pod)
 }
 
-// A drain whose pods are gone ends on a cached node only if no volume can be left.
+// TestDrainsEndOnALiveNode: a drain whose pods are gone ends on a cached node only if no volume can be left.
 // Invariants: P22
-func TestDrainsEndLive(t *testing.T) {
+func TestDrainsEndOnALiveNode(t *testing.T) {
 	s, first, second := twoDatabases(t)
 	s.detach = -1
 	s.advance(first.ends.Add(time.Second))
@@ -349,7 +351,7 @@ func TestDrainsEndLive(t *testing.T) {
 	s.node = s.node.Clone()
 	s.node.Drain.Emptied = s.now.Add(-time.Hour)      // the volumes have had their time
 	s.memory = drain.NewMemory(s.now.Add(-time.Hour)) // another process: this one would record the turn
-	require.True(t, decide(t, s, s.behind()).Look)
+	require.True(t, decide(t, s, s.staleObservation()).Look)
 	for what, o := range map[string]func(*drain.Observation){
 		"attached elsewhere": func(o *drain.Observation) { o.Attachments[0].Node, o.Attachments[1].Node = there, there },
 		"none":               func(o *drain.Observation) { o.Attachments = []*drain.Attachment{nil} },
@@ -357,7 +359,7 @@ func TestDrainsEndLive(t *testing.T) {
 		"read live":          func(o *drain.Observation) { o.Cached = false },
 		"the time is over":   func(o *drain.Observation) { o.Deadline = s.now },
 	} {
-		seen := s.behind()
+		seen := s.staleObservation()
 		o(seen)
 		plan := decide(t, s, seen)
 		assert.True(t, plan.Done && !plan.Look, "%s: %s", what, plan.Why)
@@ -366,14 +368,14 @@ func TestDrainsEndLive(t *testing.T) {
 		"nobody knows":       func(o *drain.Observation) { o.Attachments = nil },
 		"the node says some": func(o *drain.Observation) { o.Attachments, o.Attached = nil, []string{"vol-1"} },
 	} {
-		seen := s.behind()
+		seen := s.staleObservation()
 		o(seen)
 		assert.True(t, decide(t, s, seen).Look, what)
 	}
 }
 
-// A pod that was bound just before the cordon may be missing in a cache. A drain ends on a live
-// list of pods, except at its deadline and by force (P22).
+// TestDrainsEndOnALiveListOfPods: a pod that was bound just before the cordon may be missing in a cache. So a drain
+// ends only on a live list of pods, except at its deadline and by force (P22).
 // Invariants: P22
 func TestDrainsEndOnALiveListOfPods(t *testing.T) {
 	s, _, _ := twoDatabases(t)
@@ -390,11 +392,11 @@ func TestDrainsEndOnALiveListOfPods(t *testing.T) {
 	require.True(t, decide(t, s, seen).Done)
 }
 
-// A drain that has just begun may be missing in a cache. Only a live read shows that there is none
-// to undo (P23).
-func TestUndoneOnALiveRead(t *testing.T) {
+// TestUndoNeedsALiveRead: a drain that has just begun may be missing in a cache. Only a live read shows that there
+// is no drain to undo (P23).
+func TestUndoNeedsALiveRead(t *testing.T) {
 	s, _, _ := twoDatabases(t)
-	seen := s.behind()
+	seen := s.staleObservation()
 	seen.Node.Drain = nil
 	plan, err := drain.Undo(seen, s.policy, s.now)
 	require.NoError(t, err)
@@ -411,9 +413,9 @@ func anySkew(t *rapid.T) time.Duration {
 	return time.Duration(seconds.Draw(t, "skew")) * time.Second
 }
 
-// P50: no pod loses its grace because the clock of the process and that of the cluster differ, by up
-// to an hour. That holds if this drain told the pod to go or another program did, and if the next
-// process has another clock.
+// TestP50GraceByAnyClock: no pod loses its grace because the clocks of the process and of the cluster differ by up
+// to an hour. That holds whether the drain or another program evicted the pod, and if the next process has another
+// clock.
 // Invariants: P50
 func TestP50GraceByAnyClock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -427,13 +429,13 @@ func TestP50GraceByAnyClock(t *testing.T) {
 				p.lasts = time.Duration(rapid.IntRange(0, int(p.Grace/time.Second)).Draw(t, "lasts")) * time.Second
 				p.stuck = rapid.IntRange(0, 4).Draw(t, "stuck") == 0
 			})
-			switch rapid.IntRange(0, 3).Draw(t, "told by others") {
+			switch rapid.IntRange(0, 3).Draw(t, "evicted by others") {
 			case 0:
-				s.tell(p, p.Grace)
+				s.terminate(p, p.Grace)
 			case 1:
 				s.at(time.Duration(rapid.IntRange(1, 60).Draw(t, "after"))*time.Second, func() {
 					if p.ends.IsZero() {
-						s.tell(p, p.Grace)
+						s.terminate(p, p.Grace)
 					}
 				})
 			}
@@ -451,7 +453,7 @@ func TestP50GraceByAnyClock(t *testing.T) {
 				s.skew = anySkew(t)
 				s.restart()
 			}
-			require.Less(t, s.now.Sub(begun), 4*time.Hour, "the drain takes no end: %s", plan.Why)
+			require.Less(t, s.now.Sub(begun), 4*time.Hour, "the drain does not end: %s", plan.Why)
 		}
 		for _, p := range s.pods {
 			require.False(t, s.now.Before(p.ends), "%s is there, has %s of its grace left, and the drain is over: %s",
@@ -460,8 +462,8 @@ func TestP50GraceByAnyClock(t *testing.T) {
 	})
 }
 
-// A pod that never goes is waited for once more by each process that finds it past its grace, and
-// by no clock for longer than an hour more.
+// TestP50StuckPodsEndByAnyClock: each new process that finds a stuck pod past its grace waits for it once more, and
+// whatever the clocks, at most an hour longer.
 // Invariants: P50
 func TestP50StuckPodsEndByAnyClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, -time.Minute, 0, time.Minute, time.Hour} {
@@ -477,11 +479,11 @@ func TestP50StuckPodsEndByAnyClock(t *testing.T) {
 	}
 }
 
-// comingBack adds the pods of an app, each of which comes back when it was told to go.
-func comingBack(t *rapid.T, s *shell, app string, replicas int, tolerates bool) {
+// addReturningPods adds the pods of an app. Each of them comes back after its eviction.
+func addReturningPods(t *rapid.T, s *shell, app string, replicas int, tolerates bool) {
 	owner := &object.Owner{Kind: rapid.SampledFrom([]string{"ReplicaSet", "StatefulSet"}).Draw(t, "kind"), Name: app, UID: "uid-" + app}
 	if rapid.IntRange(0, 3).Draw(t, "bare") == 0 {
-		owner = &object.Owner{Kind: owner.Kind} // as good as none
+		owner = &object.Owner{Kind: owner.Kind} // an owner without a UID counts as none
 	}
 	grace, volumes := rapid.IntRange(0, 60).Draw(t, "grace"), rapid.IntRange(0, 1).Draw(t, "volumes")
 	for i := range replicas {
@@ -498,8 +500,8 @@ func comingBack(t *rapid.T, s *shell, app string, replicas int, tolerates bool) 
 	}
 }
 
-// P49: a drain ends although pods come back to its node each time: the evictions of the pods of one
-// controller are bounded, also over restarts, and by a clock that is not the cluster's.
+// TestP49PodsThatComeBack: a drain ends although its pods come back to the node each time. The evictions of one
+// controller's pods are limited, also over restarts and if the clocks of process and cluster differ.
 // Invariants: P49
 func TestP49PodsThatComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -511,7 +513,7 @@ func TestP49PodsThatComeBack(t *testing.T) {
 		for a := range rapid.IntRange(1, 3).Draw(t, "apps") {
 			app := fmt.Sprintf("app-%d", a)
 			replicas[app], tolerates[app] = rapid.IntRange(1, 3).Draw(t, "replicas"), rapid.Bool().Draw(t, "tolerates")
-			comingBack(t, s, app, replicas[app], tolerates[app])
+			addReturningPods(t, s, app, replicas[app], tolerates[app])
 		}
 		all := map[string]*pod{}
 		s.observed = func(*drain.Observation, *drain.Plan) {
@@ -530,28 +532,28 @@ func TestP49PodsThatComeBack(t *testing.T) {
 				restarts--
 				s.restart()
 			}
-			require.Less(t, s.now.Sub(begun), time.Hour, "the drain takes no end: %s %v", plan.Why, plan.Blocked)
+			require.Less(t, s.now.Sub(begun), time.Hour, "the drain does not end: %s %v", plan.Why, plan.Blocked)
 		}
-		told := map[string]int{}
+		evictions := map[string]int{}
 		for _, c := range s.calls {
 			if c.result == drain.Accepted {
-				told[all[c.uid].Labels["app"]]++
+				evictions[all[c.uid].Labels["app"]]++
 			}
 		}
-		for app, n := range told {
+		for app, n := range evictions {
 			rounds := 1 + 3
 			if tolerates[app] {
 				rounds = 1 + 1
 			}
-			require.LessOrEqual(t, n, rounds*replicas[app], "pods of %s were told to go: %v", app, s.calls)
+			require.LessOrEqual(t, n, rounds*replicas[app], "too many evictions of pods of %s: %v", app, s.calls)
 		}
 		for _, p := range s.pods {
-			require.True(t, !p.ends.IsZero() || len(plan.Blocked) > 0, "%s is there, and the last plan does not say it", p.Name)
+			require.True(t, !p.ends.IsZero() || len(plan.Blocked) > 0, "%s is left, and the last plan does not name a blocked pod", p.Name)
 		}
 	})
 }
 
-// P49: force ends although pods come back at once.
+// TestP49ForceIsBounded: a forced drain ends although pods come back at once.
 // Invariants: P49
 func TestP49ForceIsBounded(t *testing.T) {
 	for _, tolerates := range []bool{false, true} {
@@ -568,12 +570,12 @@ func TestP49ForceIsBounded(t *testing.T) {
 		require.True(t, plan.Done)
 		assert.LessOrEqual(t, len(s.calls), 5*61)
 		if tolerates {
-			assert.Len(t, s.calls, 5, "force leaves those that come back alone")
+			assert.Len(t, s.calls, 5, "force leaves returned pods alone that tolerate the cordon")
 		}
 	}
 }
 
-// Many controllers that come and go, each with a pod that tolerates the cordon, hold no drain up.
+// TestP49ManyControllers: a drain ends although new controllers keep creating pods that tolerate the cordon.
 // Invariants: P49
 func TestP49ManyControllers(t *testing.T) {
 	s := newShell(t)
@@ -587,7 +589,7 @@ func TestP49ManyControllers(t *testing.T) {
 		s.at(5*time.Second, next)
 	}
 	next()
-	s.look()
+	s.onePass()
 	s.at(0, next)
 	plan := s.run(s.now.Add(time.Hour))
 	require.True(t, plan.Done, "%s", plan.Why)
@@ -595,8 +597,8 @@ func TestP49ManyControllers(t *testing.T) {
 	assert.LessOrEqual(t, len(s.node.Drain.Returns), 32)
 }
 
-// A pod that was made before the drain began is no later one, although it tolerates the cordon, its
-// eviction is refused for long, and the clock of the process is far off.
+// TestTolerantPodsAreEvicted: a pod that was created before the drain began and tolerates the cordon is evicted. It
+// does not count as one that came back, even if its eviction is refused for long and the process's clock is wrong.
 func TestTolerantPodsAreEvicted(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, 0, time.Hour} {
 		s := newShell(t)

@@ -101,7 +101,7 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// steps is the result of one decision about a fleet, from two calls.
+// steps are the results of Step and InPlace for one fleet.
 type steps struct {
 	step, inPlace       []rollout.Scale
 	selects             []rollout.Select

@@ -43,7 +43,7 @@ var ofDrain = []mutant{
 		file:   "drain/volumes.go",
 		from:   "return d.assumesNoTurn || plan.Done && d.holdsVolumes()",
 		to:     "return false",
-		by:     "TestTurnsAreBelievedLive",
+		by:     "TestTurnsNeedALiveRead",
 	},
 	{
 		name:   "a volume that was attached before its pod finished is not waited for",
@@ -75,7 +75,7 @@ var ofDrain = []mutant{
 		file:   "drain/decide.go",
 		from:   "if !n.Drain.Cordoned.IsZero() {",
 		to:     "if n.Drain.Cordoned.IsZero() {",
-		by:     "TestP23OnlyOursIsUndone",
+		by:     "TestP23UndoReversesOnlyTheDrain",
 	},
 	{
 		name:   "a forced drain waits endlessly for a pod that does not end",
@@ -106,7 +106,7 @@ var ofDrain = []mutant{
 		file:   "drain/volumes.go",
 		from:   `if a == nil || a.Node != d.o.Node.Name || a.Name == "" {`,
 		to:     `if a == nil || a.Name == "" {`,
-		by:     "TestDetachIsExact",
+		by:     "TestDetachOnlyThisNode",
 	},
 	{
 		name:   "a forced drain deletes an attachment again and again",
@@ -114,7 +114,7 @@ var ofDrain = []mutant{
 		file:   "drain/volumes.go",
 		from:   "if !a.DeletedAt.IsZero() || answer.Result == Accepted {",
 		to:     "if !a.DeletedAt.IsZero() && answer.Result == Accepted {",
-		by:     "TestDetachIsExact",
+		by:     "TestDetachOnlyThisNode",
 	},
 	{
 		name:   "a stale budget counts as misconfigured",
