@@ -19,7 +19,7 @@ type ledger struct {
 	machines map[string]*note           // by name
 	names    map[string]bool            // of all machines so far
 
-	total, serving int // machines that are not being deleted; those of them that are ready
+	total, serving int // machines that are not being deleted: all, and the ready ones
 	floor, ceiling int // the widest bounds since the fleet was complete
 	everMade       int // all machines so far
 

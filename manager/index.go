@@ -23,7 +23,7 @@ const (
 	// known, under a value made from the machine's name.
 	IndexNode = index.Node
 	// IndexVM holds a machine and a node under its provider ID, if it has one,
-	// and a pool under those of its instances.
+	// and a pool under the provider IDs of its instances.
 	IndexVM = index.VM
 	// IndexSecret holds a class under the key of each secret it refers to.
 	IndexSecret = index.Secret

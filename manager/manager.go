@@ -212,9 +212,9 @@ type deps struct {
 	paces   *pace.Paces // nil: nothing is paced
 	permits *permits
 	specs   *specs
-	// watched is shared with Manager.Run.
+	// watched and missing are shared with Manager.Run.
 	watched *watched
-	missing *missing // likewise
+	missing *missing
 }
 
 // objects are the objects of all kinds as reconcilers see them.

@@ -62,7 +62,7 @@ type Options struct {
 	// must always answer the same. For the kinds of the whole fleet (see Kind.Fleet), which belong to
 	// one of the managers, Run asks with the key Fleet. Run does not ask for KindReachability, because
 	// each manager needs it. Without a Cluster, a manager to which KindOrphans does not belong still
-	// lists VMs under that kind, to see that those of its own machines are there.
+	// lists VMs under that kind, to notice that VMs of its own machines are missing.
 	Only func(kind Kind, key object.Key) bool
 	// Tuning has the sizes and waits. Zero: the defaults.
 	Tuning Tuning

@@ -35,7 +35,7 @@ type Drainer interface {
 // NodeKeeper is a Drainer that can undo its drains.
 type NodeKeeper interface {
 	// Keep takes a node into service again that was being drained, as far as the
-	// drain took it out. It does not wait; done: nothing of the drain is left.
+	// drain took it out. It does not wait. done says that the drain is undone completely.
 	Keep(ctx context.Context, node *machine.Node) (done bool, err error)
 }
 
@@ -120,20 +120,20 @@ type PoolBootstrap interface {
 	// with new data.
 	Renew(ctx context.Context, p *machinepool.Pool, until time.Time) error
 	// Delete deletes what Template.Bootstrap.Config names, and what that made, for this pool only: a
-	// call may come late, when there is another pool of the same name. It is no error if they are gone
-	// already.
+	// call may come late, when there is another pool of the same name. If they are gone already, that
+	// is no error.
 	Delete(ctx context.Context, p *machinepool.Pool) error
 }
 
 // ForeignClasses holds classes of the provider's own, older kinds. They are
 // read, and marked once ours have taken their place, never deleted.
 type ForeignClasses interface {
-	// Get reads one, live. It answers store.ErrNotFound if there is none of
-	// that kind and name, also where the kind itself is not known.
+	// Get reads a class, live. It answers store.ErrNotFound if there is none of
+	// that kind and name, even if the kind itself is not known.
 	Get(ctx context.Context, kind machine.ClassRef, key object.Key) (*ForeignClass, error)
-	// MarkMigrated marks one for good, so that Get answers Migrated from then
+	// MarkMigrated marks a class for good, so that Get answers Migrated from then
 	// on, in every process. It answers store.ErrConflict if the class has
-	// another version now. To mark one twice is no error.
+	// another version now. Marking a class twice is no error.
 	MarkMigrated(ctx context.Context, kind machine.ClassRef, key object.Key, version string) error
 }
 

@@ -159,7 +159,7 @@ func (p *pass) write(ctx context.Context) error {
 		}
 	case *machineclass.Update:
 		if after, err = p.Classes.Write(ctx, &engine.Write[*machine.Class]{Before: p.o.Class, After: w.Class}); errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("%w: %w", store.ErrConflict, err) // there may be references all the same
+			return fmt.Errorf("%w: %w", store.ErrConflict, err) // without a class, there may still be references
 		}
 	default:
 		err = fmt.Errorf("unknown write %T", w)

@@ -48,8 +48,8 @@ type Config struct {
 	// MachineKind names the kind of machines to hooks.
 	MachineKind string
 
-	// Own reports whether a machine belongs to this manager, if another one deletes orphans. Then VMs are
-	// only listed to see that those of its machines are there. Nil: this manager deletes orphans.
+	// Own is set if another manager deletes orphans, and reports whether a machine belongs to this manager.
+	// Then VMs are listed only to notice that VMs of its machines are missing. Nil: this manager deletes orphans.
 	Own func(object.Key) bool
 
 	Reach *Reach
