@@ -109,7 +109,7 @@ func TestClassesStaleAndKilled(t *testing.T) {
 				lives--
 				f.BlowAt = rapid.IntRange(1, 300).Draw(t, "dies at call")
 			}
-			return w.laggard(t, f)
+			return w.startLagging(t, f)
 		}
 		w.outlived(begin(), begin)
 	})

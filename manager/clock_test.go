@@ -22,9 +22,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// jumping makes and deletes a fleet while the clock jumps once, at a call. It returns how long that took by a
+// withClockJump makes and deletes a fleet while the clock jumps once, at a call. It returns how long that took by a
 // clock that does not jump.
-func jumping(t *testing.T, at int, by time.Duration) (w *world, took time.Duration, calls int) {
+func withClockJump(t *testing.T, at int, by time.Duration) (w *world, took time.Duration, calls int) {
 	w = guardedWorld(t)
 	f := &testkit.Fuse{}
 	f.Before = func(call int) {
@@ -45,10 +45,10 @@ func jumping(t *testing.T, at int, by time.Duration) (w *world, took time.Durati
 // everything ends no more than an hour later.
 // Invariants: P13
 func TestClockSetBack(t *testing.T) {
-	plain, usual, calls := jumping(t, 0, 0)
+	plain, usual, calls := withClockJump(t, 0, 0)
 	step := max(calls/60, 1)
 	for at := 1; at <= calls; at += step {
-		w, took, _ := jumping(t, at, -time.Hour)
+		w, took, _ := withClockJump(t, at, -time.Hour)
 		require.Equal(t, len(plain.made), len(w.made), "call %d", at)
 		require.Equal(t, plain.lost, w.lost, "call %d", at)
 		require.LessOrEqual(t, took, usual+time.Hour+5*time.Minute, "call %d", at)
@@ -58,10 +58,10 @@ func TestClockSetBack(t *testing.T) {
 // TestClockSetForward: the clock is set forward an hour at any call. The machines that were being made count as
 // late and are replaced, and no others.
 func TestClockSetForward(t *testing.T) {
-	plain, usual, calls := jumping(t, 0, 0)
+	plain, usual, calls := withClockJump(t, 0, 0)
 	step := max(calls/60, 1)
 	for at := 1; at <= calls; at += step {
-		w, took, _ := jumping(t, at, time.Hour)
+		w, took, _ := withClockJump(t, at, time.Hour)
 		require.LessOrEqual(t, w.lost, 3, "call %d", at)
 		require.LessOrEqual(t, len(w.made), len(plain.made)+w.lost, "call %d", at)
 		require.LessOrEqual(t, took, usual+10*time.Minute, "call %d", at)

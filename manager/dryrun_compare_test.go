@@ -30,13 +30,13 @@ var errBlocked = errors.New("blocked")
 // ordinary manager.
 type twin struct {
 	*manager.Manager
-	deeds    []string // the changes that reached a port
+	changes  []string // the changes that reached a port
 	reported []string // the changes that the hook was called with
-	whys     []string // the reasons of these
+	reasons  []string // the reasons of these
 }
 
 func (p *twin) did(format string, args ...any) error {
-	p.deeds = append(p.deeds, fmt.Sprintf(format, args...))
+	p.changes = append(p.changes, fmt.Sprintf(format, args...))
 	return errBlocked
 }
 
@@ -65,7 +65,7 @@ func (w *world) twin(observe bool) *twin {
 	o.Hooks.DryRun = func(_ manager.Kind, _ object.Key, what, reason, why string) {
 		require.NotEmpty(w.t, reason, what)
 		require.NotEmpty(w.t, why, what)
-		p.reported, p.whys = append(p.reported, what), append(p.whys, reason+": "+why)
+		p.reported, p.reasons = append(p.reported, what), append(p.reasons, reason+": "+why)
 	}
 	o.Hooks.Effect = func(_ manager.Kind, _ object.Key, name string, _ time.Duration, err error) {
 		require.NotErrorIs(w.t, err, store.ErrReadOnly, "%s never was", name)
@@ -137,7 +137,7 @@ func (p *twin) look(kind manager.Kind, key object.Key) (result manager.Result, e
 			_, _ = r.Reconcile(ctx, manager.Fleet)
 		}
 	}
-	p.deeds, p.reported, p.whys = nil, nil, nil
+	p.changes, p.reported, p.reasons = nil, nil, nil
 	for _, r := range p.Reconcilers() {
 		if r.Kind() == kind {
 			result, err = r.Reconcile(ctx, key)
@@ -164,7 +164,7 @@ func (w *world) compare() map[string]bool {
 				for _, what := range observer.reported {
 					seen[string(kind)+": "+what[:strings.LastIndexByte(what, ' ')]] = true
 				}
-				if len(real.deeds) > 0 {
+				if len(real.changes) > 0 {
 					break // from here on, the twins remember different things
 				}
 			}
@@ -179,13 +179,13 @@ func (w *world) compareOnce(kind manager.Kind, key object.Key, observer, real *t
 	story := len(w.story)
 	result, err := observer.look(kind, key)
 	require.NoError(w.t, err)
-	require.Empty(w.t, observer.deeds, "the observer's changes")
+	require.Empty(w.t, observer.changes, "the observer's changes")
 	require.NotContains(w.t, strings.Join(w.story[story:], "\n"), "withheld", "nothing is concluded")
 	_, _ = real.look(kind, key) // its error does not matter: its changes are blocked
-	n := min(len(observer.reported), len(real.deeds))
-	require.Equal(w.t, real.deeds[:n], observer.reported, "%s %s: the first of %v\n%v", kind, key, real.deeds, w.dump)
+	n := min(len(observer.reported), len(real.changes))
+	require.Equal(w.t, real.changes[:n], observer.reported, "%s %s: the first of %v\n%v", kind, key, real.changes, w.dump)
 	if n == 0 {
-		require.Empty(w.t, real.deeds, "%s %s: nothing was reported", kind, key)
+		require.Empty(w.t, real.changes, "%s %s: nothing was reported", kind, key)
 		return
 	}
 	require.Contains(w.t, result.Why.String(), observer.reported[0])
@@ -194,7 +194,7 @@ func (w *world) compareOnce(kind manager.Kind, key object.Key, observer, real *t
 	require.NoError(w.t, err)
 	require.True(w.t, again.At.After(w.at))
 	require.Empty(w.t, observer.reported, "it was reported already")
-	observer.reported = real.deeds[:n]
+	observer.reported = real.changes[:n]
 }
 
 // everything returns the keys of all kinds.

@@ -105,8 +105,8 @@ func (w *world) disturbRest(event, n int) {
 		_, _ = w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: fmt.Sprint("foreign-", n)}}})
 	case event == 10 && len(sets) > 0:
 		require.NoError(w.t, w.sets.Delete(ctx, sets[0], ""))
-	case event == 11 && len(sets) == 1 && w.smuggled == 0:
-		w.smuggle(w.set(), 3)
+	case event == 11 && len(sets) == 1 && w.unrequested == 0:
+		w.addUnrequested(w.set(), 3)
 	case event == 12:
 		w.tag("small", "s", tags{"n": fmt.Sprint(n)})
 	}
@@ -140,24 +140,24 @@ func (d patient) after(since time.Time) (answer machine.DrainAnswer, err error) 
 	return answer, err
 }
 
-// lived collects what an observer reports while managers that die at any call change a fleet.
-type lived struct {
+// observedFleet collects what an observer reports while managers that die at any call change a fleet.
+type observedFleet struct {
 	w    *world
 	n    int
 	seen map[string]bool
 }
 
-func newLived(w *world, n int) *lived {
+func newObservedFleet(w *world, n int) *observedFleet {
 	w.safety, w.sick = safety.DefaultPolicy(), map[string]bool{}
-	return &lived{w: w, n: n, seen: map[string]bool{}}
+	return &observedFleet{w: w, n: n, seen: map[string]bool{}}
 }
 
-func (l *lived) next() *process {
+func (l *observedFleet) next() *process {
 	l.n++
 	return l.w.start(&testkit.Fuse{BlowAt: 1 + l.n*13%97, BlowAfter: true}, false)
 }
 
-func (l *lived) died() *process {
+func (l *observedFleet) died() *process {
 	maps.Copy(l.seen, l.w.compare())
 	return l.next()
 }
@@ -182,7 +182,7 @@ func TestDryRunOfALife(t *testing.T) {
 
 func observedLife(t *testing.T, n int) map[string]bool {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
-	l := newLived(w, n)
+	l := newObservedFleet(w, n)
 	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Classes.Keep, o.Drainer = true, patient{w, f} }
 	w.fleet()
 	p := w.until(l.next(), w.settled(3), l.died)
@@ -211,7 +211,7 @@ func TestDryRunOfAMigration(t *testing.T) {
 	seen := map[string]bool{}
 	for n := range 40 {
 		w, a := older(t, n%2 == 0)
-		l := newLived(w, n)
+		l := newObservedFleet(w, n)
 		w.until(l.next(), w.migrated(a), func() *process {
 			marks := a.marks
 			maps.Copy(seen, w.compare())
@@ -374,8 +374,8 @@ func TestDryRunReasons(t *testing.T) {
 	p := w.twin(true)
 	_, err := p.look(manager.KindDeployment, fleetKey)
 	require.NoError(t, err)
-	require.Len(t, p.whys, 1)
-	require.Contains(t, p.whys[0], overshoot.ReasonFreeze.String()+": ")
+	require.Len(t, p.reasons, 1)
+	require.Contains(t, p.reasons[0], overshoot.ReasonFreeze.String()+": ")
 
 	w, _ = fleetWithoutHealth(t)
 	w.at = w.at.Add(11 * time.Minute)
@@ -387,7 +387,7 @@ func TestDryRunReasons(t *testing.T) {
 	_, err = p.look(manager.KindMachine, keysOf(w.machines)[0])
 	require.NoError(t, err)
 	require.Equal(t, []string{"update deployment fleet/web"}, p.reported)
-	require.Contains(t, p.whys[0], replacement.ReasonTakeSlot.String()+": ")
+	require.Contains(t, p.reasons[0], replacement.ReasonTakeSlot.String()+": ")
 
 	w = newWorld(t, drivertest.MemoryOptions{})
 	w.loneSet(3)
@@ -410,7 +410,7 @@ func TestDryRunReasons(t *testing.T) {
 		if what == "delete machine "+odd.Key.String() {
 			phase = machine.PhaseUnknown
 		}
-		require.Contains(t, p.whys[i], string(phase), what)
+		require.Contains(t, p.reasons[i], string(phase), what)
 	}
 }
 
@@ -427,7 +427,7 @@ func TestDryRunMarks(t *testing.T) {
 		require.NoError(t, err)
 		for i, what := range observer.reported {
 			if name, marked := strings.CutPrefix(what, "update machine "+namespace+"/"); marked {
-				require.Contains(t, observer.whys[i], name)
+				require.Contains(t, observer.reasons[i], name)
 				most = max(most, i+1)
 			}
 		}

@@ -20,19 +20,19 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// sluggish is a store of sets whose updates take time. It calls read at each live read.
-type sluggish struct {
+// slowSets is a store of sets whose updates take time. It calls read at each live read.
+type slowSets struct {
 	store.Collection[*machineset.Set]
 	update, read func()
 }
 
-func (c sluggish) Update(ctx context.Context, s *machineset.Set) (*machineset.Set, error) {
+func (c slowSets) Update(ctx context.Context, s *machineset.Set) (*machineset.Set, error) {
 	after, err := c.Collection.Update(ctx, s)
 	c.update()
 	return after, err
 }
 
-func (c sluggish) Live() store.Reader[*machineset.Set] {
+func (c slowSets) Live() store.Reader[*machineset.Set] {
 	c.read()
 	return c.Collection.Live()
 }
@@ -53,7 +53,7 @@ func TestSlowResizesReadLiveAgain(t *testing.T) {
 		Store: manager.Store{
 			Deployments: w.deployments, Classes: w.classes, Secrets: w.secrets,
 			Machines: w.machines,
-			Sets: sluggish{w.sets, func() {
+			Sets: slowSets{w.sets, func() {
 				w.at = w.at.Add(machineset.DeleteWithin + time.Second)
 				if updates++; reads == 0 {
 					unread++

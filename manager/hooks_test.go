@@ -23,14 +23,14 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// figures records what the hooks for figures are called with.
-type figures struct {
+// hookRecorder records what the hooks for figures are called with.
+type hookRecorder struct {
 	calls  map[string]int
 	spans  map[manager.Span][]time.Duration
 	others []string
 }
 
-func (f *figures) hooks(h *manager.Hooks) {
+func (f *hookRecorder) hooks(h *manager.Hooks) {
 	f.calls, f.spans = map[string]int{}, map[manager.Span][]time.Duration{}
 	h.Call = func(call string, code codes.Code, _ time.Duration) { f.calls[call+" "+code.Contract()]++ }
 	h.Span = func(_ object.Key, span manager.Span, took time.Duration) { f.spans[span] = append(f.spans[span], took) }
@@ -45,7 +45,7 @@ func (f *figures) hooks(h *manager.Hooks) {
 // and each call of the driver with its code.
 func TestSpansAreReported(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
-	o, f, s := w.options(), &figures{}, &script{w: w, effects: map[string]int{}}
+	o, f, s := w.options(), &hookRecorder{}, &script{w: w, effects: map[string]int{}}
 	o.Drainer = s
 	f.hooks(&o.Hooks)
 	r := reconciler(t, o, manager.KindMachine)
@@ -87,7 +87,7 @@ func TestSpansAreReported(t *testing.T) {
 // check does not exist is an answer, and no failure of the call.
 func TestFrozenIsReported(t *testing.T) {
 	w := guardedWorld(t)
-	f := &figures{}
+	f := &hookRecorder{}
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) { f.hooks(&o.Hooks); o.Hooks.Permits = nil }
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
@@ -111,7 +111,7 @@ func TestFrozenIsReported(t *testing.T) {
 // it. After the deployment is gone, none is.
 func TestPermitsAreReported(t *testing.T) {
 	w := guardedWorld(t)
-	f := &figures{}
+	f := &hookRecorder{}
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) { f.hooks(&o.Hooks) }
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
@@ -129,7 +129,7 @@ func TestPermitsAreReported(t *testing.T) {
 // TestBackoffIsReported: for a class that the provider refuses, ever longer waits are reported, and finally the end.
 func TestBackoffIsReported(t *testing.T) {
 	w := guardedWorld(t)
-	f := &figures{}
+	f := &hookRecorder{}
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		f.hooks(&o.Hooks)
 		o.Hooks.Permits, o.Hooks.Frozen = nil, nil

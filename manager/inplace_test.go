@@ -198,7 +198,7 @@ func TestInPlaceStaleAndKilled(t *testing.T) {
 				f.BlowAt = rapid.IntRange(1, 400).Draw(t, "dies at call")
 				f.BlowAfter = rapid.Bool().Draw(t, "after it took effect")
 			}
-			return w.laggard(t, f)
+			return w.startLagging(t, f)
 		}
 		w.inPlaceLife(begin(), begin)
 	})

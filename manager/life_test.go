@@ -64,7 +64,7 @@ func TestStaleAndKilled(t *testing.T) {
 				f.BlowAt = rapid.IntRange(1, 300).Draw(t, "dies at call")
 				f.BlowAfter = rapid.Bool().Draw(t, "after it took effect")
 			}
-			return w.laggard(t, f)
+			return w.startLagging(t, f)
 		}
 		for range rapid.IntRange(0, 6).Draw(t, "faults") {
 			w.fault(t)
@@ -76,8 +76,8 @@ func TestStaleAndKilled(t *testing.T) {
 	})
 }
 
-// laggard returns a process whose caches are updated only now and then.
-func (w *world) laggard(t *rapid.T, f *testkit.Fuse) *process {
+// startLagging starts a process whose caches are updated only now and then.
+func (w *world) startLagging(t *rapid.T, f *testkit.Fuse) *process {
 	p := w.start(f, true)
 	budget := 40
 	p.look = func() bool {
@@ -159,7 +159,7 @@ func TestDeletedWhileItIsMade(t *testing.T) {
 				lives--
 				f.BlowAt, f.BlowAfter = rapid.IntRange(1, 200).Draw(t, "dies at call"), rapid.Bool().Draw(t, "after it took effect")
 			}
-			return w.laggard(t, f)
+			return w.startLagging(t, f)
 		}
 		w.fleet()
 		p := begin()

@@ -136,13 +136,13 @@ func TestBadObjects(t *testing.T) {
 	w.until(p, running, unexpected(t))
 }
 
-// nosy is a driver that reads the secrets it gets, and complains about them.
-type nosy struct {
+// secretReader is a driver that reads the secrets it gets, and complains about them.
+type secretReader struct {
 	*drivertest.Memory
 	saw map[string]string
 }
 
-func (d *nosy) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (d *secretReader) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	d.saw[req.Machine.Name] = string(req.Secret.Data[machine.UserData])
 	req.Secret.Data[machine.UserData] = []byte("scribbled over")
 	return d.Memory.CreateMachine(ctx, req)
@@ -161,7 +161,7 @@ func TestSecretsStayInside(t *testing.T) {
 	require.NoError(t, err)
 
 	var log bytes.Buffer
-	d := &nosy{w.provider, map[string]string{}}
+	d := &secretReader{w.provider, map[string]string{}}
 	w.provider.FailNext(codes.CreateMachine, codes.New(codes.Unavailable, "later"))
 	o := manager.InMemory(w.now)
 	o.Store.Machines, o.Store.Sets, o.Store.Deployments, o.Store.Classes, o.Store.Secrets = w.machines, w.sets, w.deployments, w.classes, w.secrets

@@ -176,7 +176,7 @@ func TestMigrationStaleAndKilled(t *testing.T) {
 					}
 				}
 			}
-			return w.laggard(t, f)
+			return w.startLagging(t, f)
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "faults") {
 			w.provider.FailNext(codes.GenerateMachineClassForMigration, codes.New(codes.Internal, "a fault"))

@@ -471,24 +471,24 @@ func TestStuckProcess(t *testing.T) {
 	})
 }
 
-// makes is a driver that makes a VM at every create, and can't look for VMs: the answer of a create can't be had
+// createsOnly is a driver that makes a VM at every create, and can't look for VMs: the answer of a create can't be had
 // again.
-type makes struct {
+type createsOnly struct {
 	driver.Driver
 	d *hangingProvider
 }
 
 // Unwrap returns the driver that is wrapped.
-func (m makes) Unwrap() driver.Driver { return m.Driver }
+func (m createsOnly) Unwrap() driver.Driver { return m.Driver }
 
 // CreateMachine implements driver.Driver.
-func (m makes) CreateMachine(_ context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (m createsOnly) CreateMachine(_ context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	id := m.d.provider.Add(drivertest.MemoryVM{Name: req.Machine.Name, Cluster: req.Class.Name, Size: "s", Initialized: true, UID: req.Machine.UID})
 	return &driver.CreateMachineResponse{ProviderID: id, NodeName: req.Machine.Name}, nil
 }
 
 // GetMachineStatus implements driver.Driver.
-func (makes) GetMachineStatus(context.Context, *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+func (createsOnly) GetMachineStatus(context.Context, *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 	return nil, codes.New(codes.Unimplemented, "VMs can't be looked for")
 }
 
@@ -499,7 +499,7 @@ func TestLateCreateIsRecorded(t *testing.T) {
 	for _, after := range []bool{true, false} { // the VM exists early, or only in the end
 		synctest.Test(t, func(t *testing.T) {
 			d := newHangingProvider(t, drivertest.MemoryOptions{})
-			d.options.Driver = driver.Intercept(makes{d.provider, d}, d.call)
+			d.options.Driver = driver.Intercept(createsOnly{d.provider, d}, d.call)
 			d.hangs = func(c driver.CallInfo) (bool, bool) {
 				return c.Method == codes.CreateMachine && !after, c.Method == codes.CreateMachine && after
 			}

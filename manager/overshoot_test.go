@@ -28,11 +28,11 @@ func (w *world) set() *machineset.Set {
 	return sets[0]
 }
 
-// smuggle adds machines to a set that it did not ask for.
-func (w *world) smuggle(s *machineset.Set, n int) {
+// addUnrequested adds machines to a set that it did not ask for.
+func (w *world) addUnrequested(s *machineset.Set, n int) {
 	for range n {
-		w.smuggled++
-		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: fmt.Sprint("smuggled-", w.smuggled)}}}
+		w.unrequested++
+		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: fmt.Sprint("unrequested-", w.unrequested)}}}
 		m.Labels = s.Spec.Template.Labels
 		m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: s.Name, UID: s.UID}
 		m.Spec = s.Spec.Template.Spec
@@ -58,7 +58,7 @@ func crowded(t tb) (*world, *process) {
 	w := guardedWorld(t)
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpectedly(t))
-	w.smuggle(w.set(), 3)
+	w.addUnrequested(w.set(), 3)
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
 	return w, p
 }
@@ -181,7 +181,7 @@ func TestLoneSetFreezes(t *testing.T) {
 		return w.provider.Count() == 1 && w.phases()[machine.PhaseRunning] == 1 && len(keysOf(w.machines)) == 1
 	}
 	p = w.until(p, running, unexpected(t))
-	w.smuggle(w.set(), 3)
+	w.addUnrequested(w.set(), 3)
 	w.until(p, func() bool { return running() && w.set().Labels["freeze"] == "" }, unexpected(t))
 	require.Equal(t, 1, w.countInStory("Overshoot: "))
 	require.Equal(t, 1, w.countInStory("OvershootOver: "))

@@ -140,7 +140,7 @@ func TestPausesStaleAndKilled(t *testing.T) {
 					w.toggle(t)
 				}
 			}
-			return w.laggard(t, f)
+			return w.startLagging(t, f)
 		}
 		w.fleet()
 		p := w.untilResumed(begin(), w.settled(3), begin)

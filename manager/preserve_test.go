@@ -65,9 +65,9 @@ func (w *world) pick(wanted func(*machine.Machine) bool) *machine.Machine {
 	return nil
 }
 
-// cared returns whether a machine is failed and kept, its node is marked and drained, the fleet knows, and no
+// preserved returns whether a machine is failed and kept, its node is marked and drained, the fleet knows, and no
 // machine replaced it.
-func (w *world) cared(name string) func() bool {
+func (w *world) preserved(name string) func() bool {
 	return func() bool {
 		m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: name})
 		require.NoError(w.t, err, "replaced though it is kept")
@@ -97,7 +97,7 @@ func (w *world) preservedLife(p *process, died func() *process) {
 	p = w.until(p, w.settled(3), died)
 	first := w.pick(func(*machine.Machine) bool { return true }).Name
 	w.sick[first] = true
-	p = w.until(p, w.cared(first), died)
+	p = w.until(p, w.preserved(first), died)
 	until := w.pick(func(m *machine.Machine) bool { return m.Name == first }).Status.Preservation.Until
 	p = w.until(p, func() bool {
 		m := w.pick(func(m *machine.Machine) bool { return m.Name == first })
@@ -109,14 +109,14 @@ func (w *world) preservedLife(p *process, died func() *process) {
 	second := w.pick(func(*machine.Machine) bool { return true }).Name
 	w.annotateNode(second, machine.PreserveWhenFailed)
 	w.sick[second] = true
-	p = w.until(p, w.cared(second), died)
+	p = w.until(p, w.preserved(second), died)
 	w.recover(second)
 	p = w.until(p, w.settled(3), died)
 	w.requireClean(second)
 
 	w.annotateNode(second, machine.PreserveNow)
 	w.sick[second] = true
-	p = w.until(p, w.cared(second), died)
+	p = w.until(p, w.preserved(second), died)
 	w.annotateNode(second, machine.PreserveNever)
 	w.until(p, func() bool {
 		return w.settled(3)() && w.pick(func(m *machine.Machine) bool { return m.Name == second }) == nil
@@ -179,7 +179,7 @@ func TestPreservedTakesNoSlot(t *testing.T) {
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	first := w.pick(func(*machine.Machine) bool { return true }).Name
 	w.sick[first] = true
-	p = w.until(p, w.cared(first), unexpected(t))
+	p = w.until(p, w.preserved(first), unexpected(t))
 	began := w.at
 	second := w.pick(func(m *machine.Machine) bool { return m.Name != first }).Name
 	w.sick[second] = true

@@ -22,14 +22,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// loose is a driver whose first creation fails with an error that reveals secrets.
-type loose struct {
+// leakyDriver is a driver whose first creation fails with an error that reveals secrets.
+type leakyDriver struct {
 	driver.Driver
 	says    func(*machine.Secret) string
 	refused bool
 }
 
-func (d *loose) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (d *leakyDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	if !d.refused {
 		d.refused = true
 		return nil, codes.New(codes.Unavailable, d.says(req.Secret))
@@ -37,10 +37,10 @@ func (d *loose) CreateMachine(ctx context.Context, req *driver.CreateMachineRequ
 	return d.Driver.CreateMachine(ctx, req)
 }
 
-// overheard runs a machine whose first creation fails. It returns the message that was stored for that, and all
+// failCreateOnce runs a machine whose first creation fails. It returns the message that was stored for that, and all
 // that was logged, reported and stored.
-func overheard(t *testing.T, w *world, says func(*machine.Secret) string) (message, all string) {
-	w.badDriver = &loose{Driver: w.provider, says: says}
+func failCreateOnce(t *testing.T, w *world, says func(*machine.Secret) string) (message, all string) {
+	w.badDriver = &leakyDriver{Driver: w.provider, says: says}
 	var log bytes.Buffer
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -76,7 +76,7 @@ func TestCredentialsStayInside(t *testing.T) {
 	boot.Data["password"] = []byte("correct horse")
 	_, err = w.secrets.Update(ctx, boot)
 	require.NoError(t, err)
-	message, all := overheard(t, w, func(s *machine.Secret) string {
+	message, all := failCreateOnce(t, w, func(s *machine.Secret) string {
 		return fmt.Sprintf("denied: %s and %s in %s", s.Data["password"], base64.StdEncoding.EncodeToString(s.Data["password"]), s.Data[machine.UserData])
 	})
 	require.Contains(t, message, "denied: [value of password] and [value of password]")
@@ -90,7 +90,7 @@ func TestCredentialsStayInside(t *testing.T) {
 // Invariants: P42
 func TestLongMessages(t *testing.T) {
 	long := strings.Repeat("€", 7000)
-	message, all := overheard(t, newWorld(t, drivertest.MemoryOptions{}), func(*machine.Secret) string { return long })
+	message, all := failCreateOnce(t, newWorld(t, drivertest.MemoryOptions{}), func(*machine.Secret) string { return long })
 	require.Less(t, len(message), codes.MaxMessage+100)
 	require.Contains(t, message, "€ … (cut)")
 	require.Equal(t, 1, strings.Count(all, long))
@@ -107,7 +107,7 @@ func TestEventsAreOneLine(t *testing.T) {
 	class.CredentialsRef = &object.Key{Name: "cre\x1bdentials"}
 	_, err = w.classes.Update(ctx, class)
 	require.NoError(t, err)
-	message, all := overheard(t, w, func(*machine.Secret) string { return "<html>\n\x1b[2Jgone" })
+	message, all := failCreateOnce(t, w, func(*machine.Secret) string { return "<html>\n\x1b[2Jgone" })
 	require.Contains(t, message, "<html> \ufffd[2Jgone")
 	require.Equal(t, 1, w.countInStory("SecretMissing: class small refers to secret fleet/cre\ufffddentials"))
 	require.NotContains(t, all, "\x1b")

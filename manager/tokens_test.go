@@ -268,7 +268,7 @@ func TestTokensStaleAndKilled(t *testing.T) {
 				f.BlowAt = rapid.IntRange(1, 300).Draw(t, "dies at call")
 				f.BlowAfter = rapid.Bool().Draw(t, "after it took effect")
 			}
-			return w.laggard(t, f)
+			return w.startLagging(t, f)
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "faults") {
 			w.fault(t)

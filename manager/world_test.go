@@ -49,18 +49,18 @@ type world struct {
 	provider    *drivertest.Memory
 	policy      *deployment.Policy // nil: the default
 
-	writes   int // of all processes
-	written  map[reflect.Type]int
-	effects  map[string]int  // that hooks reported
-	calls    [8]int          // that reached the provider, by method
-	made     map[string]bool // all machines so far
-	lost     int             // machines that failed
-	smuggled int             // machines that others made
-	bounded  bool            // all machines are the deployment's, within its bounds
-	agents   bool            // of nodes, update machines in place, see update
-	refused  int             // effects that ended in an error
-	story    []string        // all events, for a failure's message
-	warned   []string        // the warnings among them
+	writes      int // of all processes
+	written     map[reflect.Type]int
+	effects     map[string]int  // that hooks reported
+	calls       [8]int          // that reached the provider, by method
+	made        map[string]bool // all machines so far
+	lost        int             // machines that failed
+	unrequested int             // machines that others made
+	bounded     bool            // all machines are the deployment's, within its bounds
+	agents      bool            // of nodes, update machines in place, see update
+	refused     int             // effects that ended in an error
+	story       []string        // all events, for a failure's message
+	warned      []string        // the warnings among them
 
 	orphanVMs               map[string]bool // IDs of VMs that were not asked for
 	controlDown, targetDown bool            // an API server does not answer
