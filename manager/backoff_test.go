@@ -185,7 +185,7 @@ func TestBrokenImage(t *testing.T) {
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	broken := true
-	w.mute = func(string) bool { return broken }
+	w.neverJoins = func(string) bool { return broken }
 	image := func(to string) {
 		w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"image": to} })
 	}
@@ -522,7 +522,7 @@ func TestP56ListsAndOrphansWait(t *testing.T) {
 			p = w.until(p, func() bool { return w.full("web", 1)() && w.full("more", 3)() && !w.vmExists(orphanID) }, unexpected(t))
 			w.until(p, func() bool { return w.at.After(s.Until.Add(10 * time.Minute)) }, unexpected(t))
 			require.Zero(t, s.Early, "calls that do not wait")
-			require.Zero(t, w.countInStory("ListVMsFailed")+w.countInStory("OrphanDeleteFailed"))
+			require.Zero(t, w.countEvents("ListVMsFailed")+w.countEvents("OrphanDeleteFailed"))
 			require.Zero(t, w.lost)
 		})
 	}

@@ -134,7 +134,7 @@ func TestGarbageLists(t *testing.T) {
 			for _, vm := range own {
 				require.True(t, w.vmExists(vm.ID), "the VM of %s", vm.Name)
 			}
-			require.Equal(t, c.says != "", c.says != "" && w.countInStory(c.says) > 0, "%v", w.story)
+			require.Equal(t, c.says != "", c.says != "" && w.countEvents(c.says) > 0, "%v", w.events)
 		})
 	}
 }
@@ -156,7 +156,7 @@ func TestListsOfOtherClusters(t *testing.T) {
 	w.safety.OrphanPrefix = "web-"
 	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
 	require.True(t, w.vmExists(foreign))
-	require.Positive(t, w.countInStory("VMOfOthers"))
+	require.Positive(t, w.countEvents("VMOfOthers"))
 }
 
 // TestListsWithLongNames: a VM whose name is too long belongs to no machine, and is no orphan. It is reported and
@@ -174,8 +174,8 @@ func TestListsWithLongNames(t *testing.T) {
 	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
 	require.True(t, w.vmExists(long))
 	require.False(t, w.vmExists(orphanID))
-	require.Zero(t, w.countInStory("OrphanDeleteFailed"), "nothing else was tried")
-	require.Positive(t, w.countInStory("VMWithoutName: class fleet/small lists VM "+long+" "))
+	require.Zero(t, w.countEvents("OrphanDeleteFailed"), "nothing else was tried")
+	require.Positive(t, w.countEvents("VMWithoutName: class fleet/small lists VM "+long+" "))
 	for _, vm := range own {
 		require.True(t, w.vmExists(vm.ID), "the VM of %s", vm.Name)
 	}
@@ -422,7 +422,7 @@ func TestListSpelledOtherwise(t *testing.T) {
 			w.at = w.at.Add(15 * time.Minute)
 			require.NoError(t, w.watch(p, manager.KindOrphans, 3*time.Hour))
 			require.Equal(t, own, w.provider.VMs())
-			require.Equal(t, 1, w.countInStory(c.reported), "%v", w.story)
+			require.Equal(t, 1, w.countEvents(c.reported), "%v", w.events)
 		})
 	}
 }

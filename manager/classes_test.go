@@ -77,9 +77,9 @@ func TestClassesOutliveTheirMachines(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
 	w.outlived(w.start(&testkit.Fuse{}, false), unexpected(t))
-	require.Contains(t, strings.Join(w.story, "\n"),
+	require.Contains(t, strings.Join(w.events, "\n"),
 		"class fleet/small: ClassDeletionHeld: class small is being deleted, and stays while it is used by 3 machines")
-	require.Contains(t, strings.Join(w.story, "\n"), "secret fleet/boot: SecretDeletionHeld: ")
+	require.Contains(t, strings.Join(w.events, "\n"), "secret fleet/boot: SecretDeletionHeld: ")
 }
 
 // TestClassesKilledAnywhere kills the manager at every call of outlived (P26).
@@ -131,7 +131,7 @@ func TestClassGoneTooEarly(t *testing.T) {
 	}
 	require.Equal(t, 3, w.provider.Count())
 	require.Len(t, keysOf(w.machines), 3)
-	require.Contains(t, strings.Join(w.story, "\n"), "class small does not exist, and the provider can't be called without it")
+	require.Contains(t, strings.Join(w.events, "\n"), "class small does not exist, and the provider can't be called without it")
 	_, err = w.classes.Create(ctx, class)
 	require.NoError(t, err)
 	w.until(p, w.empty, unexpected(t))

@@ -157,7 +157,7 @@ func TestFreshManagerGivesTime(t *testing.T) {
 			w := guardedWorld(t)
 			w.safety = policy
 			w.fleet()
-			w.mute = func(string) bool { return true }
+			w.neverJoins = func(string) bool { return true }
 			p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.provider.Count() == 3 && w.phases()[machine.PhasePending] == 3 }, unexpected(t))
 			w.until(p, w.lasts(10*time.Second), unexpected(t))
 
@@ -167,11 +167,11 @@ func TestFreshManagerGivesTime(t *testing.T) {
 			w.steps(p, began.Add(time.Minute), always)
 			require.Equal(t, map[machine.Phase]int{machine.PhasePending: 3}, w.phases())
 			require.Equal(t, writes, w.writes)
-			w.mute = func(vm string) bool { return vm == vms[0].Name }
+			w.neverJoins = func(vm string) bool { return vm == vms[0].Name }
 			w.join()
 			w.steps(p, began.Add(time.Minute+10*time.Second), always)
 			require.Equal(t, 1, w.lost)
-			w.mute = nil
+			w.neverJoins = nil
 			w.until(p, w.settled(3), unexpected(t))
 			require.Equal(t, 1, w.lost)
 			require.Len(t, w.made, 4)
@@ -193,7 +193,7 @@ func TestRestartedEveryQuarterOfAnHour(t *testing.T) {
 			timeout := policy.HealthTimeout
 			if !joins {
 				timeout = policy.CreationTimeout
-				w.mute = func(vm string) bool { return vm == w.provider.VMs()[0].Name }
+				w.neverJoins = func(vm string) bool { return vm == w.provider.VMs()[0].Name }
 			}
 			p := w.start(&testkit.Fuse{}, false)
 			next, began := w.at.Add(offset), w.at

@@ -61,7 +61,7 @@ func drained(t *testing.T) (*world, *script, manager.Reconciler) {
 	w.join()
 	w.look(r)
 	require.Equal(t, machine.PhaseRunning, w.machine().Status.Phase)
-	w.story = nil
+	w.events = nil
 	return w, s, r
 }
 
@@ -77,8 +77,8 @@ func (w *world) machine() *machine.Machine {
 	return m
 }
 
-func (w *world) countInStory(text string) int {
-	return strings.Count(strings.Join(w.story, "\n"), text)
+func (w *world) countEvents(text string) int {
+	return strings.Count(strings.Join(w.events, "\n"), text)
 }
 
 // TestDrainBeforeDeletion: the VM stays until the drainer is done. What holds the drain up is reported once, no
@@ -96,7 +96,7 @@ func TestDrainBeforeDeletion(t *testing.T) {
 		require.Equal(t, at, w.look(r).At)
 	}
 	require.Equal(t, 5, s.drains)
-	require.Equal(t, 1, w.countInStory("Warning machine DrainProgress"), w.story)
+	require.Equal(t, 1, w.countEvents("Warning machine DrainProgress"), w.events)
 	require.Equal(t, "pod a/db-0 is held by budget db", w.machine().Status.LastOperation.Message)
 	require.Equal(t, 1, w.provider.Count())
 	s.drain = nil
@@ -125,7 +125,7 @@ func TestDrainByForce(t *testing.T) {
 	w.look(r)
 	require.Empty(t, keysOf(w.machines))
 	require.Equal(t, 2, s.detaches)
-	require.Equal(t, 1, w.countInStory("Warning machine DetachTimeout"), w.story)
+	require.Equal(t, 1, w.countEvents("Warning machine DetachTimeout"), w.events)
 }
 
 // TestDrainFails: an error is a failure with its code, and the drain is tried again later. After a conflict the
@@ -247,7 +247,7 @@ func TestInPlaceUpdate(t *testing.T) {
 	require.Equal(t, 1, s.drains)
 	require.Equal(t, 3, s.effects["MarkNode"], "drained, ready, updated: a node that the drainer wrote is known")
 	for _, event := range []string{"SelectedForUpdate", "Updated", "BackInService"} {
-		require.Equal(t, 1, w.countInStory("Normal machine "+event+" "), event)
+		require.Equal(t, 1, w.countEvents("Normal machine "+event+" "), event)
 	}
 }
 

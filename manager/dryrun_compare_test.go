@@ -176,11 +176,11 @@ func (w *world) compare() map[string]bool {
 }
 
 func (w *world) compareOnce(kind manager.Kind, key object.Key, observer, real *twin) {
-	story := len(w.story)
+	story := len(w.events)
 	result, err := observer.look(kind, key)
 	require.NoError(w.t, err)
 	require.Empty(w.t, observer.changes, "the observer's changes")
-	require.NotContains(w.t, strings.Join(w.story[story:], "\n"), "withheld", "nothing is concluded")
+	require.NotContains(w.t, strings.Join(w.events[story:], "\n"), "withheld", "nothing is concluded")
 	_, _ = real.look(kind, key) // its error does not matter: its changes are blocked
 	n := min(len(observer.reported), len(real.changes))
 	require.Equal(w.t, real.changes[:n], observer.reported, "%s %s: the first of %v\n%v", kind, key, real.changes, w.dump)

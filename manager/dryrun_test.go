@@ -268,7 +268,7 @@ func TestDryRunOfAnOutage(t *testing.T) {
 	w.classed = nil
 	w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.phases()[machine.PhaseRunning] == 3 }, unexpected(t))
 	w.until(p, w.lasts(2*time.Minute), unexpected(t))
-	require.Equal(t, 1, w.countInStory("Reachable: both API servers answer"), "thawed")
+	require.Equal(t, 1, w.countEvents("Reachable: both API servers answer"), "thawed")
 	require.Len(t, reported, 3)
 }
 

@@ -77,7 +77,7 @@ func (w *world) options() manager.Options {
 	o.Cluster, o.Driver, o.Policies.Safety = nodes{w.nodes}, w.provider, safety.Off()
 	o.Runtime.Jitter = testkit.NoJitter
 	o.Hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
-		w.story = append(w.story, strings.Join([]string{string(typ), string(kind), reason, why}, " "))
+		w.events = append(w.events, strings.Join([]string{string(typ), string(kind), reason, why}, " "))
 	}
 	o.Runtime.Each = testkit.InOrder
 	return o
@@ -112,14 +112,14 @@ func TestRefusedOrdersBackOff(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	warnings := func() int { return strings.Count(strings.Join(w.story, "\n"), "Warning set") }
+	warnings := func() int { return strings.Count(strings.Join(w.events, "\n"), "Warning set") }
 	w.loneSet(1)
 	wakeFor(2 * time.Minute)
 	require.LessOrEqual(t, tries, 6, "attempts in 2 min")
 	require.GreaterOrEqual(t, tries, 3, "attempts in 2 min")
 	first := warnings()
 	require.Positive(t, first)
-	require.Less(t, first, 6, "reported: %v", w.story)
+	require.Less(t, first, 6, "reported: %v", w.events)
 
 	bad = false
 	wakeFor(20 * time.Minute)
@@ -152,7 +152,7 @@ func TestRefusedSetWaits(t *testing.T) {
 	}
 	wake(20)
 	require.Equal(t, 1, tries)
-	require.Equal(t, 1, strings.Count(strings.Join(w.story, "\n"), "Warning deployment"), "%v", w.story)
+	require.Equal(t, 1, strings.Count(strings.Join(w.events, "\n"), "Warning deployment"), "%v", w.events)
 	w.at = w.at.Add(6 * time.Second)
 	wake(20)
 	require.Equal(t, 2, tries)
@@ -175,7 +175,7 @@ func TestOrdersAreReportedOnce(t *testing.T) {
 	w.fleet()
 	_, err := reconciler(t, o, manager.KindDeployment).Reconcile(ctx, fleetKey)
 	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(strings.Join(w.story, "\n"), "ScaleSet"), "%v", w.story)
+	require.Equal(t, 1, strings.Count(strings.Join(w.events, "\n"), "ScaleSet"), "%v", w.events)
 }
 
 // TestFailedPassPauses: a pass that writes and then fails is not repeated at once because of its own write.

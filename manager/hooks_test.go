@@ -94,7 +94,7 @@ func TestFrozenIsReported(t *testing.T) {
 	require.Equal(t, []string{"control true", "target true", "control false", "target false"}, f.others)
 	require.NotZero(t, w.effects["CheckControl"])
 	require.NotZero(t, w.effects["CheckTarget"])
-	require.Zero(t, w.refused, "an answer counts as failed")
+	require.Zero(t, w.failedEffects, "an answer counts as failed")
 	f.others = nil
 	w.targetDown = true
 	p = w.until(p, w.lasts(10*time.Minute), unexpected(t))

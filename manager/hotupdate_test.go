@@ -270,15 +270,15 @@ func TestTurnsOutliveTheProcess(t *testing.T) {
 	require.Positive(t, count(w, codes.UpdateMachine))
 }
 
-// mute is a driver that declares no features.
-type mute struct{ driver.Driver }
+// featureless is a driver that declares no features.
+type featureless struct{ driver.Driver }
 
 // TestSilentDriversCostNothing: if VMs can't be updated, their tags cause no record, write or call (P28), and a
 // template that names another class is rolled out.
 // Invariants: P28
 func TestSilentDriversCostNothing(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Driver = mute{o.Driver} }
+	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Driver = featureless{o.Driver} }
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	before := w.writes

@@ -121,7 +121,7 @@ func TestInPlaceThroughTheManager(t *testing.T) {
 	require.Equal(t, 3, count(w, codes.CreateMachine))
 	require.Zero(t, count(w, codes.DeleteMachine))
 	require.Equal(t, 9, w.reported(deployment.ReasonMove))
-	require.Zero(t, w.refused, "what was written is known without another read")
+	require.Zero(t, w.failedEffects, "what was written is known without another read")
 }
 
 // TestSelectionByHandWakes: a machine that is selected by hand wakes the deployment, but not the set.
@@ -342,7 +342,7 @@ func TestInPlaceWaitsForItsClass(t *testing.T) {
 			d, err := w.deployments.Get(ctx, fleetKey)
 			require.NoError(t, err)
 			require.Contains(t, deployment.Missing(d), c.why)
-			require.Contains(t, w.warned[len(w.warned)-1], c.why)
+			require.Contains(t, w.warnings[len(w.warnings)-1], c.why)
 
 			if err := w.classes.Delete(ctx, large, ""); err != nil {
 				require.ErrorIs(t, err, store.ErrNotFound)

@@ -26,7 +26,7 @@ func TestLife(t *testing.T) {
 	require.Len(t, w.made, 6)
 	require.Equal(t, 6, count(w, codes.CreateMachine))
 	require.Equal(t, 6, count(w, codes.DeleteMachine))
-	require.Empty(t, w.warned)
+	require.Empty(t, w.warnings)
 }
 
 // TestKilledAnywhere kills the manager at every call to any port, once before and once after the call takes

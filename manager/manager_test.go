@@ -113,9 +113,9 @@ func TestBadObjects(t *testing.T) {
 		"set fleet/negative: ", "spec.replicas must not be negative",
 		"deployment fleet/everything: ", "spec.selector",
 	} {
-		require.Contains(t, strings.Join(w.story, "\n"), reported)
+		require.Contains(t, strings.Join(w.events, "\n"), reported)
 	}
-	require.Equal(t, 1, strings.Count(strings.Join(w.story, "\n"), "spec.class.name"), "reported once")
+	require.Equal(t, 1, strings.Count(strings.Join(w.events, "\n"), "spec.class.name"), "reported once")
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, d.Status.Available, "the others go on")
@@ -214,7 +214,7 @@ func TestNoUserDataNoNode(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, m.Status.LastOperation.Code)
 	require.Contains(t, m.Status.LastOperation.Message, "no userData")
 	require.Zero(t, w.provider.Count())
-	require.Contains(t, strings.Join(w.story, "\n"), "refers to secret fleet/boot, which does not exist")
+	require.Contains(t, strings.Join(w.events, "\n"), "refers to secret fleet/boot, which does not exist")
 }
 
 func TestOptionsAreChecked(t *testing.T) {

@@ -202,7 +202,7 @@ func TestMigrationUnsupported(t *testing.T) {
 		w.round(p)
 		w.at = w.at.Add(10 * time.Minute)
 	}
-	require.Equal(t, 1, strings.Count(strings.Join(w.story, "\n"), "MigrationUnsupported: the driver does not migrate classes of kind MemoryClass.memory.example"))
+	require.Equal(t, 1, strings.Count(strings.Join(w.events, "\n"), "MigrationUnsupported: the driver does not migrate classes of kind MemoryClass.memory.example"))
 	require.Equal(t, 1, count(w, codes.GenerateMachineClassForMigration))
 	require.False(t, a.class.Migrated)
 	require.Empty(t, keysOf(w.classes))
@@ -267,7 +267,7 @@ func TestMigrationKeepsToItself(t *testing.T) {
 		}
 		if migrates {
 			require.Zero(t, w.provider.Count())
-			require.Contains(t, strings.Join(w.story, "\n"), "OldClassMissing: ")
+			require.Contains(t, strings.Join(w.events, "\n"), "OldClassMissing: ")
 			continue
 		}
 		require.Equal(t, 3, w.provider.Count())
@@ -361,7 +361,7 @@ func TestAllUsersAreNamed(t *testing.T) {
 	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.settled(3)() && w.held() }, unexpected(t))
 	require.NoError(t, w.classes.Delete(ctx, smallKey, ""))
 	w.round(p)
-	require.Contains(t, strings.Join(w.story, "\n"), "while it is used by 1 deployment, 1 set, 3 machines")
+	require.Contains(t, strings.Join(w.events, "\n"), "while it is used by 1 deployment, 1 set, 3 machines")
 }
 
 // meet reconciles the class of a world, and runs meanwhile just before the older class is read.
@@ -439,16 +439,16 @@ func TestMigrationFails(t *testing.T) {
 
 	stopping, stop := context.WithCancel(ctx)
 	o.Classes.Foreign = olderClassPort{a, &testkit.Fuse{Before: func(int) { stop() }}}
-	w.story = nil
+	w.events = nil
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(stopping, smallKey)
 	require.ErrorIs(t, err, context.Canceled)
-	require.NotContains(t, strings.Join(w.story, "\n"), "MigrationFailed")
+	require.NotContains(t, strings.Join(w.events, "\n"), "MigrationFailed")
 
 	a.blank = true
 	o.Classes.Foreign = olderClassPort{a, &testkit.Fuse{}}
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(ctx, smallKey)
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(w.story, "\n"), "OldClassMissing")
+	require.Contains(t, strings.Join(w.events, "\n"), "OldClassMissing")
 }
 
 // meddling is a store that adds something to each class that it writes.

@@ -58,7 +58,7 @@ func TestP54DeadVMIsNoticed(t *testing.T) {
 		vm := w.provider.VMs()[rapid.IntRange(0, n-1).Draw(t, "which")]
 		w.provider.Remove(vm.ID)
 		began := w.at
-		p = w.until(p, func() bool { return w.countInStory("VMNotListed: machine "+namespace+"/"+vm.Name) > 0 }, unexpectedly(t))
+		p = w.until(p, func() bool { return w.countEvents("VMNotListed: machine "+namespace+"/"+vm.Name) > 0 }, unexpectedly(t))
 		if lost := w.lost; lost > 0 {
 			t.Fatalf("%d given up before it was reported\n%s", lost, w.dump())
 		}
@@ -168,7 +168,7 @@ func TestP54EachManagerLooksAfterItsMachines(t *testing.T) {
 	began := w.at
 	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.lost > 0 }, unexpected(t))
 	require.LessOrEqual(t, w.at.Sub(began), 3*time.Minute)
-	require.Equal(t, 1, w.countInStory("VMNotListed: machine "))
+	require.Equal(t, 1, w.countEvents("VMNotListed: machine "))
 	w.until(p, w.lasts(time.Hour), unexpected(t))
 	require.Equal(t, 1, w.lost)
 	require.True(t, w.vmExists(orphanID))
@@ -188,7 +188,7 @@ func TestLostVMsAreReplaced(t *testing.T) {
 	began, asked := w.at, count(w, codes.GetMachineStatus)
 	p = w.until(p, func() bool { return w.lost > 0 }, unexpected(t))
 	require.LessOrEqual(t, w.at.Sub(began), 90*time.Minute, "all are missing at a time: an hour of listings, and the machines' next look")
-	require.Equal(t, 1, w.countInStory("VMLost: VM "))
+	require.Equal(t, 1, w.countEvents("VMLost: VM "))
 	most := 0
 	p = w.until(p, func() bool {
 		missing := 0

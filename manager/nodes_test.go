@@ -82,7 +82,7 @@ func TestP17NodeOfAnotherVM(t *testing.T) {
 			w, s, _ := drained(t)
 			var d driver.Driver = w.provider
 			if !of.declared {
-				d = mute{d}
+				d = featureless{d}
 			}
 			o := w.options()
 			o.Drainer, o.Driver = s, d
@@ -101,7 +101,7 @@ func TestP17NodeOfAnotherVM(t *testing.T) {
 			key := object.Key{Name: w.machine().Spec.NodeName}
 			w.spell(key, id)
 			w.look(r)
-			require.Equal(t, of.another, w.countInStory("Warning machine NodeOfAnotherVM") == 1, "%s", w.story)
+			require.Equal(t, of.another, w.countEvents("Warning machine NodeOfAnotherVM") == 1, "%s", w.events)
 			require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
 			for range 5 {
 				w.at = w.at.Add(time.Minute)

@@ -80,8 +80,8 @@ func TestOrphansAreCollected(t *testing.T) {
 	require.False(t, w.vmExists(orphanID) || w.vmExists(extra), "seen twice")
 	require.True(t, w.vmExists(foreign))
 	require.Equal(t, 4, w.provider.Count())
-	require.Equal(t, 1, w.countInStory("OrphanVM: VM "+orphanID+" was made for machine web-lost, which is gone"))
-	require.Equal(t, 1, w.countInStory("ExtraVM: VM "+extra))
+	require.Equal(t, 1, w.countEvents("OrphanVM: VM "+orphanID+" was made for machine web-lost, which is gone"))
+	require.Equal(t, 1, w.countEvents("ExtraVM: VM "+extra))
 
 	require.NoError(t, w.watch(p, manager.KindOrphans, 14*time.Minute))
 	require.Equal(t, lists+2, count(w, codes.ListMachines), "nothing was sighted since")
@@ -270,7 +270,7 @@ func TestOrphansInTrouble(t *testing.T) {
 		w.provider.FailNext(codes.DeleteMachine, codes.New(codes.Unavailable, "not now"))
 	}
 	require.NoError(t, p.lookAt(manager.KindOrphans))
-	require.Equal(t, 1, w.countInStory("ListVMsFailed"))
+	require.Equal(t, 1, w.countEvents("ListVMsFailed"))
 
 	w.at = w.at.Add(time.Minute)
 	w.controlDown = true // for so short a time that nothing is frozen yet
@@ -293,16 +293,16 @@ func TestOrphansInTrouble(t *testing.T) {
 	}
 	require.Len(t, waits, 5)
 	require.Greater(t, waits[4], waits[1], "ever more rarely")
-	require.Equal(t, 1, w.countInStory("OrphanDeleteFailed: orphan VM "+orphanID+" could not be deleted: UNAVAILABLE: not now"))
-	require.Equal(t, 1, w.countInStory("ListVMsFailed"))
+	require.Equal(t, 1, w.countEvents("OrphanDeleteFailed: orphan VM "+orphanID+" could not be deleted: UNAVAILABLE: not now"))
+	require.Equal(t, 1, w.countEvents("ListVMsFailed"))
 
 	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
 	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
-	require.Equal(t, 2, w.countInStory("ListVMsFailed"), "this is another time")
+	require.Equal(t, 2, w.countEvents("ListVMsFailed"), "this is another time")
 	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
-	require.Equal(t, 3, w.countInStory("ListVMsFailed"), "and this")
+	require.Equal(t, 3, w.countEvents("ListVMsFailed"), "and this")
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.Empty(t, machines)
@@ -321,7 +321,7 @@ func TestOrphansOfSeveralClasses(t *testing.T) {
 	orphanIDs := []string{w.addOrphanVM("red", "a"), w.addOrphanVM("green", "b"), w.addOrphanVM("blue", "c"), w.addOrphanVM("grey", "d")}
 	p := w.start(&testkit.Fuse{}, false)
 	require.NoError(t, w.watch(p, manager.KindOrphans, 5*time.Minute))
-	require.False(t, w.vmExists(orphanIDs[0]) || w.vmExists(orphanIDs[1]) || w.vmExists(orphanIDs[2]), fmt.Sprint(w.story))
+	require.False(t, w.vmExists(orphanIDs[0]) || w.vmExists(orphanIDs[1]) || w.vmExists(orphanIDs[2]), fmt.Sprint(w.events))
 	require.True(t, w.vmExists(orphanIDs[3]))
 	require.Equal(t, 3, count(w, codes.DeleteMachine))
 }
@@ -338,7 +338,7 @@ func TestWrongStore(t *testing.T) {
 	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
 	require.Equal(t, 100, w.provider.Count())
 	require.Zero(t, count(w, codes.DeleteMachine))
-	require.Equal(t, 1, w.countInStory("StoreIsEmpty: 100 VMs have no machine, but the store holds no machine"))
+	require.Equal(t, 1, w.countEvents("StoreIsEmpty: 100 VMs have no machine, but the store holds no machine"))
 	require.LessOrEqual(t, count(w, codes.ListMachines), 9, "looked at no more often than every 15 min")
 
 	_, err := w.machines.Create(ctx, &machine.Machine{
@@ -348,7 +348,7 @@ func TestWrongStore(t *testing.T) {
 	p = w.start(&testkit.Fuse{}, false)
 	require.NoError(t, w.watch(p, manager.KindOrphans, 14*time.Minute))
 	require.Equal(t, 97, w.provider.Count())
-	require.Equal(t, 1, w.countInStory("TooManyOrphans: 96 more VMs have no machine and are not deleted yet, since only 3 may be deleted in 15m0s"))
+	require.Equal(t, 1, w.countEvents("TooManyOrphans: 96 more VMs have no machine and are not deleted yet, since only 3 may be deleted in 15m0s"))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 15*time.Minute))
 	require.Equal(t, 97-9, w.provider.Count(), "of 97")
 	require.NoError(t, w.watch(p, manager.KindOrphans, 24*time.Hour))
@@ -422,7 +422,7 @@ func TestMachineOfASetThatIsGone(t *testing.T) {
 	w.until(p, gone, unexpected(t))
 	require.LessOrEqual(t, w.at.Sub(begun), 18*time.Minute)
 	require.GreaterOrEqual(t, w.at.Sub(begun), 2*time.Minute)
-	require.Equal(t, 1, w.countInStory("SetGone: machine late belongs to set web-0, which is gone"))
+	require.Equal(t, 1, w.countEvents("SetGone: machine late belongs to set web-0, which is gone"))
 	end := w.at.Add(time.Hour)
 	w.until(p, func() bool { return w.at.After(end) }, unexpected(t))
 	for _, m := range []*machine.Machine{foreign, free} {
@@ -444,7 +444,7 @@ func TestSetOfADeploymentThatIsGone(t *testing.T) {
 	_, err := w.sets.Create(ctx, s)
 	require.NoError(t, err)
 	w.until(w.start(&testkit.Fuse{}, false), w.empty, unexpected(t))
-	require.Equal(t, 1, w.countInStory("DeploymentGone: set web belongs to deployment web, which is gone"))
+	require.Equal(t, 1, w.countEvents("DeploymentGone: set web belongs to deployment web, which is gone"))
 }
 
 // TestOwnersThatCannotBeRead: if any read fails, the pass deletes nothing.

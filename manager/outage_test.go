@@ -61,7 +61,7 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 	w, p := fleetWithoutHealth(t)
 	w.targetDown = true
 	p = w.until(p, w.lasts(2*time.Minute), unexpected(t)) // it is noticed
-	require.Equal(t, 1, w.countInStory("Unreachable: frozen: the target cluster's API server has not answered"))
+	require.Equal(t, 1, w.countEvents("Unreachable: frozen: the target cluster's API server has not answered"))
 	first, lists := keysOf(w.machines)[0], count(w, codes.ListMachines)
 	require.NoError(t, w.machines.Delete(ctx, first, ""))
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 5 })
@@ -70,7 +70,7 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 	require.Equal(t, 3, count(w, codes.CreateMachine))
 	require.Zero(t, w.lost)
 	require.Equal(t, lists, count(w, codes.ListMachines), "nothing is collected")
-	require.Equal(t, 1, w.countInStory("Unreachable: "), "reported once")
+	require.Equal(t, 1, w.countEvents("Unreachable: "), "reported once")
 	sets, err := w.sets.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.NotNil(t, object.FindCondition(sets[0].Status.Conditions, "Frozen"))
@@ -78,9 +78,9 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 	w.targetDown = false
 	back := w.at
 	p = w.until(p, w.lasts(30*time.Second), unexpected(t))
-	require.Equal(t, 2, w.countInStory("ClockRestarted: "))
+	require.Equal(t, 2, w.countEvents("ClockRestarted: "))
 	p = w.until(p, w.lasts(9*time.Minute), unexpected(t))
-	require.Equal(t, 1, w.countInStory("Reachable: both API servers answer"))
+	require.Equal(t, 1, w.countEvents("Reachable: both API servers answer"))
 	require.Zero(t, w.lost, "the health timeout starts again")
 	require.Len(t, keysOf(w.machines), 5)
 	p = w.until(p, func() bool { return w.lost == 2 }, unexpected(t))
@@ -97,7 +97,7 @@ func TestP25OutageOfARollout(t *testing.T) {
 		w.fleet()
 		w.change(func(d *deployment.Deployment) { d.Spec.ProgressDeadline = 10 * time.Minute })
 		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
-		w.mute = func(string) bool { return true }
+		w.neverJoins = func(string) bool { return true }
 		w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
 		p = w.until(p, func() bool { return w.phases()[machine.PhasePending] > 0 }, unexpected(t))
 		progressing := func() string {
@@ -126,7 +126,7 @@ func TestP25OutageOfTheControlPlane(t *testing.T) {
 	p = w.until(p, w.lasts(20*time.Second), unexpected(t))
 	w.controlDown = false
 	p = w.until(p, w.lasts(2*time.Minute), unexpected(t))
-	require.Zero(t, w.countInStory("Unreachable: "))
+	require.Zero(t, w.countEvents("Unreachable: "))
 
 	w.controlDown = true
 	p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
@@ -135,14 +135,14 @@ func TestP25OutageOfTheControlPlane(t *testing.T) {
 	p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
 	require.Equal(t, map[machine.Phase]int{machine.PhaseRunning: 3}, w.phases())
 	require.Zero(t, w.lost)
-	require.Equal(t, 3, w.countInStory("ClockRestarted: "))
-	require.Equal(t, 1, w.countInStory("Unreachable: frozen: the control plane's API server has not answered"))
+	require.Equal(t, 3, w.countEvents("ClockRestarted: "))
+	require.Equal(t, 1, w.countEvents("Unreachable: frozen: the control plane's API server has not answered"))
 
 	w.controlDown = true
 	p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
 	w.controlDown = false
 	w.until(p, w.lasts(5*time.Minute), unexpected(t))
-	require.Equal(t, 2, w.countInStory("Unreachable: "), "the next outage is reported again")
+	require.Equal(t, 2, w.countEvents("Unreachable: "), "the next outage is reported again")
 }
 
 // TestP25ThawKilledAnywhere: wherever the process dies after an outage, no machine is marked failed for its time.
@@ -159,7 +159,7 @@ func TestP25ThawKilledAnywhere(t *testing.T) {
 		calls := p.fuse.Calls
 		w.until(p, w.lasts(7*time.Minute), next)
 		// If it is killed before its first write, no process knows of the outage.
-		if w.countInStory("ClockRestarted: ") > 0 {
+		if w.countEvents("ClockRestarted: ") > 0 {
 			require.Zero(t, w.lost, "call %d, after %t: %s", blowAt, after, w.dump())
 		}
 		return calls
@@ -198,7 +198,7 @@ func TestP25ThawWhileOthersWrite(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, p.lookAt(manager.KindReachability))
-	require.Equal(t, 3, w.countInStory("ClockRestarted: "))
+	require.Equal(t, 3, w.countEvents("ClockRestarted: "))
 	require.Equal(t, before+4+3+2, p.fuse.Calls, "one was read again, and written again")
 	require.Equal(t, reads+1, w.effects["ReadMachines"], "not all of them")
 	machines, err := w.machines.List(ctx, store.Query{})
@@ -267,7 +267,7 @@ func TestP28SettledIsSilentWhenWatched(t *testing.T) {
 // Once its deletion is forced it waits no longer, and its VM is deleted.
 func TestForcedDeletionDuringAnOutage(t *testing.T) {
 	w := guardedWorld(t)
-	w.mute = func(string) bool { return true }
+	w.neverJoins = func(string) bool { return true }
 	w.fleet()
 	pending := func() bool { return w.phases()[machine.PhasePending] == 3 && len(w.provider.VMs()) == 3 }
 	p := w.until(w.start(&testkit.Fuse{}, false), pending, unexpectedly(t))
@@ -284,7 +284,7 @@ func TestForcedDeletionDuringAnOutage(t *testing.T) {
 	require.NoError(t, err)
 	p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
 	require.Len(t, w.provider.VMs(), 2)
-	require.Equal(t, 1, w.countInStory("NodeNotRead: "))
+	require.Equal(t, 1, w.countEvents("NodeNotRead: "))
 	require.Equal(t, machine.PhaseTerminating, w.get(first).Status.Phase, "its node is deleted once it can be read")
 
 	w.targetDown = false

@@ -75,7 +75,7 @@ func TestOvershootFreezesAndThaws(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "True", d.Labels["freeze"])
 	require.Equal(t, object.True, object.FindCondition(d.Status.Conditions, machineset.ConditionFrozen).Status)
-	require.Equal(t, 1, w.countInStory("deployment fleet/web: Overshoot: web is frozen: it has 6 machines, 6 or more are too many"))
+	require.Equal(t, 1, w.countEvents("deployment fleet/web: Overshoot: web is frozen: it has 6 machines, 6 or more are too many"))
 
 	w.until(p, w.settled(3), unexpected(t))
 	d, err = w.deployments.Get(ctx, fleetKey)
@@ -88,8 +88,8 @@ func TestOvershootFreezesAndThaws(t *testing.T) {
 	for _, s := range sets {
 		require.NotContains(t, s.Labels, "freeze")
 	}
-	require.Equal(t, 1, w.countInStory("Overshoot: "))
-	require.Equal(t, 1, w.countInStory("OvershootOver: "))
+	require.Equal(t, 1, w.countEvents("Overshoot: "))
+	require.Equal(t, 1, w.countEvents("OvershootOver: "))
 }
 
 // TestOvershootKilledAnywhere: the end is the same wherever the process dies between freeze and thaw.
@@ -99,13 +99,13 @@ func TestOvershootKilledAnywhere(t *testing.T) {
 		w, p := crowded(t)
 		p.fuse.Calls, p.fuse.BlowAt, p.fuse.BlowAfter = 0, n, after
 		if err := p.pass(manager.KindDeployment, fleetKey); err == nil {
-			require.Equal(t, 1, w.countInStory("Overshoot: "))
+			require.Equal(t, 1, w.countEvents("Overshoot: "))
 		} else {
 			require.ErrorIs(t, err, testkit.ErrDead)
 		}
 		settled := w.settled(3)
 		w.until(p, func() bool {
-			if n == 0 && w.countInStory("OvershootOver: ") > 0 && total == 0 {
+			if n == 0 && w.countEvents("OvershootOver: ") > 0 && total == 0 {
 				total = p.fuse.Calls // all calls up to the thaw, and the rest of its round
 			}
 			return settled()
@@ -131,9 +131,9 @@ func TestUnfreeze(t *testing.T) {
 	w.change(func(d *deployment.Deployment) { d.Annotations = map[string]string{unfreeze: "yes"} })
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
 	w.until(p, w.settled(3), unexpected(t))
-	require.Zero(t, w.countInStory("Overshoot: "))
-	require.Equal(t, 1, w.countInStory("UnfrozenByUser: "))
-	require.Equal(t, 1, w.countInStory("UnfreezeDone: "))
+	require.Zero(t, w.countEvents("Overshoot: "))
+	require.Equal(t, 1, w.countEvents("UnfrozenByUser: "))
+	require.Equal(t, 1, w.countEvents("UnfreezeDone: "))
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.NotContains(t, d.Annotations, unfreeze)
@@ -183,8 +183,8 @@ func TestLoneSetFreezes(t *testing.T) {
 	p = w.until(p, running, unexpected(t))
 	w.addUnrequested(w.set(), 3)
 	w.until(p, func() bool { return running() && w.set().Labels["freeze"] == "" }, unexpected(t))
-	require.Equal(t, 1, w.countInStory("Overshoot: "))
-	require.Equal(t, 1, w.countInStory("OvershootOver: "))
+	require.Equal(t, 1, w.countEvents("Overshoot: "))
+	require.Equal(t, 1, w.countEvents("OvershootOver: "))
 }
 
 // TestUnmanagedNodes: a node that no machine owns is marked once it is old enough, and the mark is removed when a
@@ -207,7 +207,7 @@ func TestUnmanagedNodes(t *testing.T) {
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, time.Minute))
 	require.Contains(t, node().Annotations, mark)
 	require.Equal(t, []string{"other"}, node().Finalizers)
-	require.Equal(t, 1, w.countInStory("unmanaged fleet: NotManaged: no machine owns node node-1, which is older than 20m0s"))
+	require.Equal(t, 1, w.countEvents("unmanaged fleet: NotManaged: no machine owns node node-1, which is older than 20m0s"))
 
 	m := &machine.Machine{Meta: object.Meta{Key: fleetKey}}
 	m.Spec.ProviderID = "x"
@@ -216,7 +216,7 @@ func TestUnmanagedNodes(t *testing.T) {
 	writes := w.written
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, time.Hour))
 	require.NotContains(t, node().Annotations, mark)
-	require.Equal(t, 1, w.countInStory("ManagedAgain: node node-1 has an owner, web"))
+	require.Equal(t, 1, w.countEvents("ManagedAgain: node node-1 has an owner, web"))
 	require.Equal(t, writes, w.written)
 }
 
@@ -235,15 +235,15 @@ func TestUnmanagedNodesOfAnOutage(t *testing.T) {
 	w.targetDown = true // for a moment only
 	calls := p.fuse.Calls
 	require.NoError(t, p.lookAt(manager.KindUnmanaged))
-	require.Equal(t, 3, w.countInStory("NodeNotWritten: "))
+	require.Equal(t, 3, w.countEvents("NodeNotWritten: "))
 	require.Equal(t, calls+6, p.fuse.Calls, "three reads, and each node is written once")
 	calls = p.fuse.Calls
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 10*time.Minute))
 	require.Greater(t, p.fuse.Calls, calls)
-	require.Equal(t, 3, w.countInStory("NodeNotWritten: "), "frozen, and reported once")
+	require.Equal(t, 3, w.countEvents("NodeNotWritten: "), "frozen, and reported once")
 	w.targetDown = false
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 20*time.Minute))
-	require.Equal(t, 3, w.countInStory("NotManaged: "))
+	require.Equal(t, 3, w.countEvents("NotManaged: "))
 }
 
 // TestUnmanagedNodesMayBeGone: a deleted node that the cache still shows is written once. While everything is

@@ -75,7 +75,7 @@ func (g *podPerNode) Watch(context.Context) iter.Seq2[string, error] {
 // and hooks. Each call passes the fuse.
 func fullWorld(t tb) *world {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
-	w.shaky, w.safety = true, safety.DefaultPolicy()
+	w.mayPanic, w.safety = true, safety.DefaultPolicy()
 	gone := map[string]bool{}
 	w.classed = func(o *manager.Options, f *testkit.Fuse) {
 		o.Classes.Keep = true
@@ -124,7 +124,7 @@ func TestPanicAtEveryCall(t *testing.T) {
 		}
 		w.life(w.start(f, false), unexpected(t))
 		require.Len(t, w.panics, 1, n)
-		require.LessOrEqual(t, w.struck, 1, n)
+		require.LessOrEqual(t, w.panicked, 1, n)
 		require.Len(t, w.made, len(calm.made), n)
 		require.NotContains(t, w.panics[0]+w.dump(), "hush", n)
 	}
@@ -166,7 +166,7 @@ func TestPanickingHooks(t *testing.T) {
 // Invariants: P11
 func TestPanicsHarmNoOthers(t *testing.T) {
 	calm, total := fullWorld(t), &testkit.Fuse{}
-	calm.pair(calm.start(total, false), func() visit { return visit{} })
+	calm.pair(calm.start(total, false), func() passID { return passID{} })
 	random := rand.New(rand.NewPCG(15, 2))
 	kinds := map[manager.Kind]int{}
 	moments := 200
@@ -176,17 +176,17 @@ func TestPanicsHarmNoOthers(t *testing.T) {
 	for range moments {
 		w, f := fullWorld(t), &testkit.Fuse{}
 		from := 1 + random.IntN(total.Calls)
-		var victim visit
+		var victim passID
 		f.Before = func(call int) {
-			if call >= from && victim == (visit{}) && w.turn.kind != manager.KindReachability { // otherwise everything would be frozen
-				victim = w.turn
+			if call >= from && victim == (passID{}) && w.current.kind != manager.KindReachability { // otherwise everything would be frozen
+				victim = w.current
 				kinds[victim.kind]++
 			}
-			if w.turn == victim {
+			if w.current == victim {
 				panic("again")
 			}
 		}
-		w.pair(w.start(f, false), func() visit { return victim })
+		w.pair(w.start(f, false), func() passID { return victim })
 	}
 	t.Log(kinds)
 	require.Greater(t, kinds[manager.KindMachine], moments/4)
@@ -201,7 +201,7 @@ func TestPanickingCheckFreezes(t *testing.T) {
 	w, f := fullWorld(t), &testkit.Fuse{}
 	on := false
 	f.Before = func(int) {
-		if on && w.turn.kind == manager.KindReachability {
+		if on && w.current.kind == manager.KindReachability {
 			panic("again")
 		}
 	}
@@ -227,7 +227,7 @@ var otherKey = object.Key{Namespace: namespace, Name: "db"}
 
 // pair makes, rolls and deletes two fleets that share only the class; victim returns the object whose passes
 // panic.
-func (w *world) pair(p *process, victim func() visit) {
+func (w *world) pair(p *process, victim func() passID) {
 	both := []object.Key{fleetKey, otherKey}
 	w.fleet()
 	d, err := w.deployments.Get(ctx, fleetKey)
@@ -266,7 +266,7 @@ func (w *world) pair(p *process, victim func() visit) {
 		hit := victim()
 		held := hit.kind == manager.KindSet || hit.kind == manager.KindDeployment // it deletes none of its objects
 		for _, key := range keysOf(w.machines) {
-			if (hit != visit{manager.KindMachine, key}) && !(held && strings.HasPrefix(key.Name, hit.key.Name)) {
+			if (hit != passID{manager.KindMachine, key}) && !(held && strings.HasPrefix(key.Name, hit.key.Name)) {
 				return false
 			}
 		}
@@ -480,7 +480,7 @@ func (c *panickingPods) On(ctx context.Context, node string) ([]*drain.Pod, bool
 func TestPanickingDrainsKeepTheLimit(t *testing.T) {
 	const limit = 1
 	w := newWorld(t, drivertest.MemoryOptions{})
-	w.shaky = true
+	w.mayPanic = true
 	pods := &panickingPods{nodes: w.nodes, podPerNode: podPerNode{call: func(do func() error) error { return do() }, gone: map[string]bool{}}}
 	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
 		var err error

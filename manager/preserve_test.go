@@ -203,11 +203,11 @@ func TestPreservedIsReported(t *testing.T) {
 		}
 	}
 	annotate("please")
-	require.Equal(t, 1, w.countInStory("Warning machine PreservationUnknown"), w.story)
+	require.Equal(t, 1, w.countEvents("Warning machine PreservationUnknown"), w.events)
 	annotate(machine.PreserveNow)
-	require.Equal(t, 1, w.countInStory("Normal machine Preserved "), w.story)
+	require.Equal(t, 1, w.countEvents("Normal machine Preserved "), w.events)
 	annotate(machine.PreserveNever)
-	require.Equal(t, 1, w.countInStory("Normal machine PreservationStopped "), w.story)
+	require.Equal(t, 1, w.countEvents("Normal machine PreservationStopped "), w.events)
 	require.Zero(t, s.drains, "it never failed")
 	require.Equal(t, 2, s.effects["SyncNode"]-1, "on and off again, after the first")
 	require.Equal(t, 2, s.effects["MarkNode"])

@@ -80,7 +80,7 @@ func TestReplacementsStayWithinTheBudget(t *testing.T) {
 		}
 		w := newIllFleet(t, policy)
 		w.run(w.start(&testkit.Fuse{}, false), unexpected(t))
-		require.Equal(t, want, w.worst, w.story)
+		require.Equal(t, want, w.worst, w.events)
 		require.Len(t, w.made, 6)
 	}
 }
@@ -130,7 +130,7 @@ func TestBudgetOfALoneSetAndOfAZone(t *testing.T) {
 	begun := w.at
 	w.until(p, func() bool { return w.at.Sub(begun) > time.Hour }, unexpected(t))
 	require.Equal(t, 3, w.phases()[machine.PhaseUnknown], "the zone fails")
-	require.Contains(t, fmt.Sprint(w.story), "3 of 3 machines in zone zone-1 are Unknown")
+	require.Contains(t, fmt.Sprint(w.events), "3 of 3 machines in zone zone-1 are Unknown")
 
 	policy.ZoneRule = false
 	w.until(p, w.healed(running), unexpected(t))

@@ -26,7 +26,7 @@ import (
 
 // reported counts the events of a reason.
 func (w *world) reported(reason decision.Reason) (n int) {
-	for _, line := range w.story {
+	for _, line := range w.events {
 		if strings.Contains(line, ": "+reason.String()+": ") {
 			n++
 		}
@@ -104,7 +104,7 @@ func TestRolloutCompleteIsReportedOnce(t *testing.T) {
 		w.fleet()
 		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 		rollouts, replicas := 1, 3
-		require.Equal(t, rollouts, w.countInStory("RolloutComplete: the rollout of revision 1 is complete"))
+		require.Equal(t, rollouts, w.countEvents("RolloutComplete: the rollout of revision 1 is complete"))
 		for range rapid.IntRange(1, 6).Draw(rt, "actions") {
 			switch rapid.SampledFrom([]string{"roll", "scale", "restart", "pause", "lose"}).Draw(rt, "action") {
 			case "roll":
@@ -130,7 +130,7 @@ func TestRolloutCompleteIsReportedOnce(t *testing.T) {
 				}
 			}
 			p = w.until(p, w.settled(replicas), unexpected(t))
-			require.Equal(t, rollouts, w.countInStory("RolloutComplete: "))
+			require.Equal(t, rollouts, w.countEvents("RolloutComplete: "))
 			if d, err := w.deployments.Get(ctx, fleetKey); err == nil {
 				require.Zero(t, d.Status.RolloutSince)
 			}
@@ -312,7 +312,7 @@ func TestStuckFleetSaysWhy(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
-	require.Zero(t, w.countInStory("HeldUp: "))
+	require.Zero(t, w.countEvents("HeldUp: "))
 	w.refuse = func(c driver.CallInfo) error {
 		if c.Method == codes.CreateMachine {
 			return codes.New(codes.ResourceExhausted, "no cores are left")
@@ -321,25 +321,25 @@ func TestStuckFleetSaysWhy(t *testing.T) {
 	}
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 5 })
 	w.until(p, w.lasts(3*time.Minute), unexpected(t))
-	before := w.countInStory("HeldUp: ")
+	before := w.countEvents("HeldUp: ")
 	require.Equal(t, 1, before)
 
-	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.countInStory("HeldUp: ") > before }, unexpected(t))
+	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.countEvents("HeldUp: ") > before }, unexpected(t))
 	began := w.at
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.Contains(t, deployment.Missing(d), "RESOURCE_EXHAUSTED")
 	require.Contains(t, deployment.Missing(d), "no cores are left")
 	p = w.until(p, w.lasts(9*time.Minute), unexpected(t))
-	require.Equal(t, before+1, w.countInStory("HeldUp: "))
-	p = w.until(p, func() bool { return w.countInStory("HeldUp: ") > before+1 }, unexpected(t))
+	require.Equal(t, before+1, w.countEvents("HeldUp: "))
+	p = w.until(p, func() bool { return w.countEvents("HeldUp: ") > before+1 }, unexpected(t))
 	require.LessOrEqual(t, w.at.Sub(began), 12*time.Minute)
 
 	w.refuse = nil
 	p = w.until(p, w.settled(5), unexpected(t))
-	reported := w.countInStory("HeldUp: ")
+	reported := w.countEvents("HeldUp: ")
 	w.until(p, w.lasts(time.Hour), unexpected(t))
-	require.Equal(t, reported, w.countInStory("HeldUp: "))
+	require.Equal(t, reported, w.countEvents("HeldUp: "))
 }
 
 // TestWhatIsReleasedIsAWarning: a set or machine that somebody relabels keeps its VMs, which no owner counts any
@@ -348,9 +348,9 @@ func TestWhatIsReleasedIsAWarning(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
-	require.Empty(t, w.warned)
+	require.Empty(t, w.warnings)
 	warns := func(reason string) func() bool {
-		return func() bool { return strings.Contains(strings.Join(w.warned, "\n"), ": "+reason+": ") }
+		return func() bool { return strings.Contains(strings.Join(w.warnings, "\n"), ": "+reason+": ") }
 	}
 	relabel := func(m *object.Meta) {
 		m.Labels = maps.Clone(m.Labels)

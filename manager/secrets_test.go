@@ -62,7 +62,7 @@ func failCreateOnce(t *testing.T, w *world, says func(*machine.Secret) string) (
 		}
 		return m.Status.Phase == machine.PhaseRunning
 	}, unexpected(t))
-	return message, stored + log.String() + strings.Join(w.story, "\n")
+	return message, stored + log.String() + strings.Join(w.events, "\n")
 }
 
 // TestCredentialsStayInside: if a driver repeats a class's secret in an error, it is in no log, event, hook or
@@ -109,7 +109,7 @@ func TestEventsAreOneLine(t *testing.T) {
 	require.NoError(t, err)
 	message, all := failCreateOnce(t, w, func(*machine.Secret) string { return "<html>\n\x1b[2Jgone" })
 	require.Contains(t, message, "<html> \ufffd[2Jgone")
-	require.Equal(t, 1, w.countInStory("SecretMissing: class small refers to secret fleet/cre\ufffddentials"))
+	require.Equal(t, 1, w.countEvents("SecretMissing: class small refers to secret fleet/cre\ufffddentials"))
 	require.NotContains(t, all, "\x1b")
 }
 
@@ -173,8 +173,8 @@ func TestIncompleteClasses(t *testing.T) {
 		if template != nil && template.Region != "" {
 			want = 1
 		}
-		require.Equal(t, want, w.countInStory("NodeTemplateIncomplete: "))
-		require.Equal(t, want, w.countInStory("class fleet/small: NodeTemplateIncomplete: class small: the node template has no capacity, instance type"))
+		require.Equal(t, want, w.countEvents("NodeTemplateIncomplete: "))
+		require.Equal(t, want, w.countEvents("class fleet/small: NodeTemplateIncomplete: class small: the node template has no capacity, instance type"))
 	}
 }
 

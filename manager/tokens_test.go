@@ -48,7 +48,7 @@ type permit struct {
 func (w *world) tokenMaker() *tokenMaker {
 	b := &tokenMaker{Memory: w.provider, w: w, valid: map[string]permit{}, shown: map[string]string{}}
 	w.badDriver = b
-	w.mute = b.refuses
+	w.neverJoins = b.refuses
 	w.userData("name=<<MACHINE_NAME>> plain=<<BOOTSTRAP_TOKEN>> quoted=%3C%3CBOOTSTRAP_TOKEN%3E%3E")
 	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Tokens = tokenPort{b, f} }
 	return b
@@ -322,7 +322,7 @@ func TestTokensOfTheCredentials(t *testing.T) {
 	class.CredentialsRef = &object.Key{Name: "cloud"}
 	_, err = w.classes.Update(ctx, class)
 	require.NoError(t, err)
-	w.badDriver, w.mute = nil, nil
+	w.badDriver, w.neverJoins = nil, nil
 	w.lone()
 	p := w.start(&testkit.Fuse{}, false)
 	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
@@ -462,7 +462,7 @@ func TestTokensStayInside(t *testing.T) {
 	}, unexpected(t))
 	require.Contains(t, stored, "plain=a token quoted=a token")
 	for _, hidden := range []string{"secret+", "secret%2B"} {
-		require.NotContains(t, stored+log.String()+strings.Join(w.story, "\n"), hidden)
+		require.NotContains(t, stored+log.String()+strings.Join(w.events, "\n"), hidden)
 	}
 
 	token := manager.Token("hunter2")
@@ -492,7 +492,7 @@ func TestTokensNeedACluster(t *testing.T) {
 func TestTokensLeftToExpire(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	b := w.tokenMaker()
-	w.mute = nil
+	w.neverJoins = nil
 	b.fail = func(effect string) error {
 		if effect == "delete" {
 			return errors.New("no")
@@ -507,6 +507,6 @@ func TestTokensLeftToExpire(t *testing.T) {
 		_, err := w.machines.Get(ctx, fleetKey)
 		return errors.Is(err, store.ErrNotFound)
 	}, unexpected(t))
-	require.Contains(t, strings.Join(w.story, "\n"), "TokenNotDeleted: the bootstrap token could not be deleted and is left to expire: UNKNOWN: no")
+	require.Contains(t, strings.Join(w.events, "\n"), "TokenNotDeleted: the bootstrap token could not be deleted and is left to expire: UNKNOWN: no")
 	require.Len(t, b.valid, 1)
 }

@@ -49,32 +49,32 @@ type world struct {
 	provider    *drivertest.Memory
 	policy      *deployment.Policy // nil: the default
 
-	writes      int // of all processes
-	written     map[reflect.Type]int
-	effects     map[string]int  // that hooks reported
-	calls       [8]int          // that reached the provider, by method
-	made        map[string]bool // all machines so far
-	lost        int             // machines that failed
-	unrequested int             // machines that others made
-	bounded     bool            // all machines are the deployment's, within its bounds
-	agents      bool            // of nodes, update machines in place, see update
-	refused     int             // effects that ended in an error
-	story       []string        // all events, for a failure's message
-	warned      []string        // the warnings among them
+	writes        int // of all processes
+	written       map[reflect.Type]int
+	effects       map[string]int  // that hooks reported
+	calls         [8]int          // that reached the provider, by method
+	made          map[string]bool // all machines so far
+	lost          int             // machines that failed
+	unrequested   int             // machines that others made
+	bounded       bool            // all machines are the deployment's, within its bounds
+	agents        bool            // agents on nodes update machines in place; see update
+	failedEffects int             // effects that ended in an error
+	events        []string        // all events, for the messages of failures
+	warnings      []string        // the warnings among them
 
 	orphanVMs               map[string]bool // IDs of VMs that were not asked for
 	controlDown, targetDown bool            // an API server does not answer
 	safety                  *safety.Policy  // nil: no budget
 	// classed sets the options for keeping and migrating classes; nil: none.
-	classed   func(*manager.Options, *testkit.Fuse)
-	badDriver driver.Driver        // in place of the provider; nil: the provider itself
-	sick      map[string]bool      // VMs whose nodes are unhealthy
-	mute      func(vm string) bool // VMs whose nodes never join; nil: none
-	shaky     bool                 // passes may panic: they are repeated after a pause, as Run does
-	struck    int                  // passes that have panicked
-	panics    []string
-	turn      visit // the pass under way
-	pauses    map[visit]time.Duration
+	classed    func(*manager.Options, *testkit.Fuse)
+	badDriver  driver.Driver        // in place of the provider; nil: the provider itself
+	sick       map[string]bool      // VMs whose nodes are unhealthy
+	neverJoins func(vm string) bool // VMs whose nodes never join; nil: none
+	mayPanic   bool                 // passes may panic: they are repeated after a pause, as Run does
+	panicked   int                  // passes that have panicked
+	panics     []string
+	current    passID // the pass under way
+	pauses     map[passID]time.Duration
 	// refuse replaces the provider's answer to a call. If it is nil, or returns nil, the
 	// provider answers itself.
 	refuse func(driver.CallInfo) error
@@ -107,8 +107,8 @@ func newWorld(t tb, o drivertest.MemoryOptions) *world {
 
 func (w *world) now() time.Time { return w.at }
 
-// visit is the kind and key of a pass.
-type visit struct {
+// passID is the kind and key of a pass.
+type passID struct {
 	kind manager.Kind
 	key  object.Key
 }
@@ -141,9 +141,9 @@ func (w *world) start(f *testkit.Fuse, stale bool) *process {
 			Each:   testkit.InOrder,
 		}, Policies: manager.Policies{Safety: cmp.Or(w.safety, safety.Off()), Deployment: w.policy},
 		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
-			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.Calls, kind, key, reason, why))
+			w.events = append(w.events, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.Calls, kind, key, reason, why))
 			if typ == manager.Warning {
-				w.warned = append(w.warned, w.story[len(w.story)-1])
+				w.warnings = append(w.warnings, w.events[len(w.events)-1])
 			}
 		}},
 	}
@@ -209,11 +209,11 @@ func (w *world) through(f *testkit.Fuse) driver.Interceptor {
 func (w *world) effect(_ manager.Kind, _ object.Key, name string, _ time.Duration, err error) {
 	w.effects[name]++
 	if err != nil {
-		w.refused++
+		w.failedEffects++
 	}
 }
 
-// lose is the hook that counts machines that have to be replaced.
+// lose is the hook that counts machines that fail.
 func (w *world) lose(_ object.Key, move machine.Move, _ decision.Why) {
 	if move.To == string(machine.PhaseFailed) {
 		w.lost++
@@ -230,7 +230,7 @@ func (w *world) round(p *process) (next time.Time) {
 	}
 	for _, r := range p.Reconcilers() {
 		for _, key := range keys[r.Kind()] {
-			w.turn = visit{r.Kind(), key}
+			w.current = passID{r.Kind(), key}
 			result, err := w.pass(r, key)
 			if p.fuse.Dead {
 				return time.Time{}
@@ -240,7 +240,7 @@ func (w *world) round(p *process) (next time.Time) {
 				result.At = w.at.Add(15 * time.Second)
 				err = nil
 			}
-			if w.shaky && errors.Is(err, manager.ErrPanicked) {
+			if w.mayPanic && errors.Is(err, manager.ErrPanicked) {
 				result.At, err = w.at.Add(w.pause()), nil
 			}
 			require.NoError(w.t, err)
@@ -255,7 +255,7 @@ func (w *world) round(p *process) (next time.Time) {
 
 // pass reconciles an object. A pass that may call runtime.Goexit runs as a worker runs it.
 func (w *world) pass(r manager.Reconciler, key object.Key) (result manager.Result, err error) {
-	if !w.shaky {
+	if !w.mayPanic {
 		return r.Reconcile(ctx, key)
 	}
 	err = manager.ErrPanicked // unless the pass returns
@@ -265,12 +265,12 @@ func (w *world) pass(r manager.Reconciler, key object.Key) (result manager.Resul
 
 // pause returns how long after a panic a pass is made again.
 func (w *world) pause() time.Duration {
-	w.struck++
+	w.panicked++
 	if w.pauses == nil {
-		w.pauses = map[visit]time.Duration{}
+		w.pauses = map[passID]time.Duration{}
 	}
-	w.pauses[w.turn] = min(max(2*w.pauses[w.turn], time.Second), 3*time.Minute)
-	return w.pauses[w.turn]
+	w.pauses[w.current] = min(max(2*w.pauses[w.current], time.Second), 3*time.Minute)
+	return w.pauses[w.current]
 }
 
 // lookAt makes one pass of a kind for the whole fleet.
@@ -301,7 +301,7 @@ func (w *world) join() {
 	alive := map[string]string{}
 	for _, vm := range w.provider.VMs() {
 		alive[vm.Name] = vm.ID
-		if w.mute != nil && w.mute(vm.Name) {
+		if w.neverJoins != nil && w.neverJoins(vm.Name) {
 			continue
 		}
 		if _, err := w.nodes.Get(ctx, object.Key{Name: vm.Name}); err == nil {
@@ -338,7 +338,7 @@ func (w *world) check() {
 			continue
 		}
 		if vms[vm.Name]++; vms[vm.Name] > 1 {
-			w.t.Fatalf("P13: two VMs live for machine %s", vm.Name)
+			w.t.Fatalf("P13: machine %s has two VMs", vm.Name)
 		}
 	}
 	machines, _ := w.machines.List(ctx, store.Query{})
@@ -349,7 +349,7 @@ func (w *world) check() {
 	}
 	for name := range vms {
 		if !present[name] {
-			w.t.Fatalf("P14: VM of machine %s lives and its record is gone", name)
+			w.t.Fatalf("P14: machine %s is gone, and its VM still exists", name)
 		}
 	}
 	w.checkBounds(machines)
@@ -403,7 +403,7 @@ func (w *world) until(p *process, goal func() bool, died func() *process) *proce
 }
 
 func (w *world) dump() string {
-	out := strings.Join(w.story, "\n") + fmt.Sprintln("\nat", w.at)
+	out := strings.Join(w.events, "\n") + fmt.Sprintln("\nat", w.at)
 	for _, key := range keysOf(w.machines) {
 		m, _ := w.machines.Get(ctx, key)
 		out += fmt.Sprintf("machine %s phase %s op %+v deleted %v\n", key, m.Status.Phase, m.Status.LastOperation, m.DeletedAt)
@@ -440,7 +440,7 @@ func (w *world) change(how func(*deployment.Deployment)) {
 	require.NoError(w.t, err)
 }
 
-// settled returns whether n machines of the current template run, and no others exist.
+// settled returns whether the deployment is complete with n machines, and no others exist.
 func (w *world) settled(n int) func() bool {
 	return func() bool {
 		d, err := w.deployments.Get(ctx, fleetKey)
