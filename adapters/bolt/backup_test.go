@@ -22,9 +22,9 @@ type hookedBuffer struct {
 	do   func()
 }
 
-func (m *hookedBuffer) Write(p []byte) (int, error) {
-	m.once.Do(m.do)
-	return m.Buffer.Write(p)
+func (b *hookedBuffer) Write(p []byte) (int, error) {
+	b.once.Do(b.do)
+	return b.Buffer.Write(p)
 }
 
 // TestBackup: a backup is a copy of one instant. Writes made meanwhile are not in it, and don't have to

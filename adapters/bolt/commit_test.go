@@ -60,8 +60,8 @@ func start(do func() error) (wait func() error) {
 	}
 }
 
-func (h *paused) create(ctx context.Context, name string) (wait func() error) {
-	return start(func() error { _, err := h.things.Create(ctx, thing(name)); return err })
+func (p *paused) create(ctx context.Context, name string) (wait func() error) {
+	return start(func() error { _, err := p.things.Create(ctx, thing(name)); return err })
 }
 
 // TestSeenOnceDurable: no reader sees a write before it is on the disk. When it is, every reader sees it.

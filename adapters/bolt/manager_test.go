@@ -26,27 +26,27 @@ type instantProvider struct {
 	nodes store.Collection[*machine.Node]
 }
 
-func (v *instantProvider) GetMachineStatus(_ context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.made[req.Machine.Name] == 0 {
+func (p *instantProvider) GetMachineStatus(_ context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.made[req.Machine.Name] == 0 {
 		return nil, codes.New(codes.NotFound, "no such VM")
 	}
 	return &driver.GetMachineStatusResponse{ProviderID: "vm:///" + req.Machine.Name, NodeName: req.Machine.Name}, nil
 }
 
-func (v *instantProvider) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (p *instantProvider) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	id := "vm:///" + req.Machine.Name
-	v.made[req.Machine.Name]++
-	node, err := v.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: req.Machine.Name}}, ProviderID: id})
+	p.made[req.Machine.Name]++
+	node, err := p.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: req.Machine.Name}}, ProviderID: id})
 	if err != nil {
 		return nil, err
 	}
 	node = node.Clone()
 	node.Conditions = []object.Condition{{Type: machine.NodeReady, Status: object.True}}
-	if _, err := v.nodes.UpdateStatus(ctx, node); err != nil {
+	if _, err := p.nodes.UpdateStatus(ctx, node); err != nil {
 		return nil, err
 	}
 	return &driver.CreateMachineResponse{ProviderID: id, NodeName: req.Machine.Name}, nil

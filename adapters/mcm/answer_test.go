@@ -34,28 +34,28 @@ var (
 	ours   = []machine.Address{{Type: "InternalIP", Value: "10.0.0.1"}}
 )
 
-func (a *fixed) CreateMachine(context.Context, *createQ) (*createA, error) {
-	return response(a, &createA{"vm-1", "node-1", "note", theirs})
+func (f *fixed) CreateMachine(context.Context, *createQ) (*createA, error) {
+	return response(f, &createA{"vm-1", "node-1", "note", theirs})
 }
 
-func (a *fixed) InitializeMachine(context.Context, *initQ) (*initA, error) {
-	return response(a, &initA{"vm-1", "node-1", theirs})
+func (f *fixed) InitializeMachine(context.Context, *initQ) (*initA, error) {
+	return response(f, &initA{"vm-1", "node-1", theirs})
 }
 
-func (a *fixed) DeleteMachine(context.Context, *deleteQ) (*deleteA, error) {
-	return response(a, &deleteA{"note"})
+func (f *fixed) DeleteMachine(context.Context, *deleteQ) (*deleteA, error) {
+	return response(f, &deleteA{"note"})
 }
 
-func (a *fixed) GetMachineStatus(context.Context, *statusQ) (*statusA, error) {
-	return response(a, &statusA{"vm-1", "node-1", theirs})
+func (f *fixed) GetMachineStatus(context.Context, *statusQ) (*statusA, error) {
+	return response(f, &statusA{"vm-1", "node-1", theirs})
 }
 
-func (a *fixed) ListMachines(context.Context, *aboutClass) (*listA, error) {
-	return response(a, &listA{map[string]string{"vm-1": "web-1"}})
+func (f *fixed) ListMachines(context.Context, *aboutClass) (*listA, error) {
+	return response(f, &listA{map[string]string{"vm-1": "web-1"}})
 }
 
-func (a *fixed) GetVolumeIDs(context.Context, *aboutVolumes) (*volumesA, error) {
-	return response(a, &volumesA{[]string{"vol-1"}})
+func (f *fixed) GetVolumeIDs(context.Context, *aboutVolumes) (*volumesA, error) {
+	return response(f, &volumesA{[]string{"vol-1"}})
 }
 
 // answersOf makes all calls, and returns their responses and errors.

@@ -29,23 +29,23 @@ type recording struct {
 	volumes *aboutVolumes
 }
 
-func (l *recording) CreateMachine(_ context.Context, q *createQ) (*createA, error) {
-	l.create = q
+func (r *recording) CreateMachine(_ context.Context, q *createQ) (*createA, error) {
+	r.create = q
 	return &createA{ProviderID: "vm-1", NodeName: "node-1"}, nil
 }
 
-func (l *recording) DeleteMachine(_ context.Context, q *deleteQ) (*deleteA, error) {
-	l.remove = q
+func (r *recording) DeleteMachine(_ context.Context, q *deleteQ) (*deleteA, error) {
+	r.remove = q
 	return nil, nil
 }
 
-func (l *recording) ListMachines(_ context.Context, q *aboutClass) (*listA, error) {
-	l.list = q
+func (r *recording) ListMachines(_ context.Context, q *aboutClass) (*listA, error) {
+	r.list = q
 	return nil, nil
 }
 
-func (l *recording) GetVolumeIDs(_ context.Context, q *aboutVolumes) (*volumesA, error) {
-	l.volumes = q
+func (r *recording) GetVolumeIDs(_ context.Context, q *aboutVolumes) (*volumesA, error) {
+	r.volumes = q
 	return &volumesA{VolumeIDs: []string{"vol-1"}}, nil
 }
 

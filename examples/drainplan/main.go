@@ -61,6 +61,7 @@ func run(args []string, in io.Reader, out, complaints io.Writer) int {
 	return 0
 }
 
+// complain prints an error in one line, and returns the exit status.
 func complain(w io.Writer, err error) int {
 	_, _ = fmt.Fprintln(w, "drainplan:", oneLine(err)) // there is no other place to report it
 	return exitUsage

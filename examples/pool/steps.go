@@ -24,6 +24,7 @@ const (
 	last  = 2
 )
 
+// steps returns the steps of the demo.
 func (d *poolDemo) steps() []demo.Step {
 	return []demo.Step{
 		{Headline: "A pool of 3 machines, and 6 tasks on them", NewProcesses: first, Do: d.create},
@@ -55,6 +56,7 @@ func (d *poolDemo) grow(ctx context.Context) error {
 	return d.settled(ctx, grown, "v1")
 }
 
+// size returns a change of the pool's size.
 func size(n int32) func(*machinepool.Spec) {
 	return func(s *machinepool.Spec) { s.Replicas = &n }
 }

@@ -49,6 +49,7 @@ func run(args []string, out, complaints io.Writer) int {
 	return 0
 }
 
+// complain prints an error in one line, and returns the exit status.
 func complain(w io.Writer, status int, err error) int {
 	_, _ = fmt.Fprintln(w, "preview:", err) // there is no other place to report it
 	return status

@@ -16,6 +16,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
+// steps returns the steps of the demo.
 func (q *quickstart) steps() []demo.Step {
 	return []demo.Step{
 		{Headline: "A deployment of 6 machines, and 12 tasks on them", NewProcesses: replicas, Do: q.create},
@@ -47,6 +48,7 @@ func (q *quickstart) roll(ctx context.Context) error {
 	return q.settledWithinBounds(ctx, replicas, "v2")
 }
 
+// useClass returns a change of the template's class.
 func useClass(name string) func(*deployment.Spec) {
 	return func(d *deployment.Spec) { d.Template.Spec.Class.Name = name }
 }

@@ -50,6 +50,7 @@ func (f *file) read(flags []*kong.Flag) error {
 	return nil
 }
 
+// useNumber is an option of the decoder: numbers keep their text.
 func useNumber(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d

@@ -74,6 +74,7 @@ func (d *Driver) target(q *pooldriver.Request) (*target, error) {
 	return d.at(spec, Name(q.Pool.Key)), nil
 }
 
+// at returns the group of a name in the cluster of a spec.
 func (d *Driver) at(spec procdriver.Spec, name string) *target {
 	return &target{group.At(supervisor.Groups(d.host.options.Dir, spec.Cluster)), name, spec}
 }
@@ -301,6 +302,7 @@ func (d *Driver) each(do func(*target) error) error {
 	return err
 }
 
+// userData returns the bootstrap data in a secret.
 func userData(s *machine.Secret) []byte {
 	if s == nil {
 		return nil

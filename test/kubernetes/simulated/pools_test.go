@@ -291,10 +291,10 @@ func awaiting(t *testing.T, p *Provider, req pooldriver.Request) (all []string) 
 	return all
 }
 
-// TestInstanceGoingAfterACrash: an instance that was marked for removal is removed by the next process, and
+// TestRemovalAfterACrash: an instance that was marked for removal is removed by the next process, and
 // no other one is.
 // Invariants: P38
-func TestInstanceGoingAfterACrash(t *testing.T) {
+func TestRemovalAfterACrash(t *testing.T) {
 	p := provider(t, Options{})
 	req := request(t, "web")
 	_, err := p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: req, Replicas: 3})
