@@ -80,6 +80,7 @@ func OpenContext(ctx context.Context, path string, options Options) (*DB, error)
 	return db, nil
 }
 
+// open is Open with options for bbolt.
 func open(path string, options Options, raw bbolt.Options) (*DB, error) {
 	f, err := openFile(path, options, raw)
 	if err != nil {

@@ -27,7 +27,7 @@ type Exported struct {
 // the VMs that exist.
 //
 // Export does not change the file at path. It fails with fs.ErrExist if there is a file at to, and with
-// ErrDamaged if no object can be read. Then it creates no file.
+// ErrDamaged if no object can be read. If it fails, it creates no file.
 func Export(path, to string) (Exported, error) {
 	e := export{
 		checks: recordChecks(),
@@ -76,6 +76,7 @@ func (e *export) fail(err error) {
 	}
 }
 
+// damaged records what is left out.
 func (e *export) damaged(err error) { e.result.Damaged = append(e.result.Damaged, err) }
 
 // bucket creates the bucket of a kind in the new file.

@@ -34,28 +34,28 @@ var (
 	ours   = []machine.Address{{Type: "InternalIP", Value: "10.0.0.1"}}
 )
 
-func (f *fixed) CreateMachine(context.Context, *createQ) (*createA, error) {
-	return response(f, &createA{"vm-1", "node-1", "note", theirs})
+func (f *fixed) CreateMachine(context.Context, *createRequest) (*createResponse, error) {
+	return response(f, &createResponse{"vm-1", "node-1", "note", theirs})
 }
 
-func (f *fixed) InitializeMachine(context.Context, *initQ) (*initA, error) {
-	return response(f, &initA{"vm-1", "node-1", theirs})
+func (f *fixed) InitializeMachine(context.Context, *initRequest) (*initResponse, error) {
+	return response(f, &initResponse{"vm-1", "node-1", theirs})
 }
 
-func (f *fixed) DeleteMachine(context.Context, *deleteQ) (*deleteA, error) {
-	return response(f, &deleteA{"note"})
+func (f *fixed) DeleteMachine(context.Context, *deleteRequest) (*deleteResponse, error) {
+	return response(f, &deleteResponse{"note"})
 }
 
-func (f *fixed) GetMachineStatus(context.Context, *statusQ) (*statusA, error) {
-	return response(f, &statusA{"vm-1", "node-1", theirs})
+func (f *fixed) GetMachineStatus(context.Context, *statusRequest) (*statusResponse, error) {
+	return response(f, &statusResponse{"vm-1", "node-1", theirs})
 }
 
-func (f *fixed) ListMachines(context.Context, *aboutClass) (*listA, error) {
-	return response(f, &listA{map[string]string{"vm-1": "web-1"}})
+func (f *fixed) ListMachines(context.Context, *listRequest) (*listResponse, error) {
+	return response(f, &listResponse{map[string]string{"vm-1": "web-1"}})
 }
 
-func (f *fixed) GetVolumeIDs(context.Context, *aboutVolumes) (*volumesA, error) {
-	return response(f, &volumesA{[]string{"vol-1"}})
+func (f *fixed) GetVolumeIDs(context.Context, *volumesRequest) (*volumesResponse, error) {
+	return response(f, &volumesResponse{[]string{"vol-1"}})
 }
 
 // answersOf makes all calls, and returns their responses and errors.
@@ -107,14 +107,20 @@ func TestAnswers(t *testing.T) {
 
 // TestAnswersBeforeAddresses: answers of providers before release 0.60 have no addresses.
 func TestAnswersBeforeAddresses(t *testing.T) {
-	type createA struct{ ProviderID, NodeName, LastKnownState string }
-	type foundA struct{ ProviderID, NodeName string }
+	type createResponse struct{ ProviderID, NodeName, LastKnownState string }
+	type statusWithoutAddresses struct{ ProviderID, NodeName string }
 	c := &fixed{withResponse: true}
 	d := mcm.Driver(
-		func(context.Context, *createQ) (*createA, error) { return &createA{"vm-1", "node-1", "note"}, nil },
-		func(context.Context, *initQ) (*foundA, error) { return &foundA{"vm-1", "node-1"}, nil },
+		func(context.Context, *createRequest) (*createResponse, error) {
+			return &createResponse{"vm-1", "node-1", "note"}, nil
+		},
+		func(context.Context, *initRequest) (*statusWithoutAddresses, error) {
+			return &statusWithoutAddresses{"vm-1", "node-1"}, nil
+		},
 		c.DeleteMachine,
-		func(context.Context, *statusQ) (*foundA, error) { return &foundA{"vm-1", "node-1"}, nil },
+		func(context.Context, *statusRequest) (*statusWithoutAddresses, error) {
+			return &statusWithoutAddresses{"vm-1", "node-1"}, nil
+		},
 		c.ListMachines, c.GetVolumeIDs,
 	)
 	all, _ := answersOf(t.Context(), d)

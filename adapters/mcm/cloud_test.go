@@ -29,7 +29,7 @@ func theirError(err error) error {
 	return &theirStatus{code: int32(codes.Of(err)), message: codes.Message(err)}
 }
 
-func (q *aboutMachine) machine() *machine.Machine {
+func (q *machineRequest) machine() *machine.Machine {
 	return &machine.Machine{
 		Meta: object.Meta{Key: object.Key{Namespace: q.Machine.Namespace, Name: q.Machine.Name}},
 		Spec: machine.Spec{ProviderID: q.Machine.Spec.ProviderID},
@@ -49,59 +49,59 @@ func theirAddresses(list []machine.Address) (out []corev1.NodeAddress) {
 	return out
 }
 
-func (c *cloud) CreateMachine(ctx context.Context, r *createQ) (*createA, error) {
-	q := aboutMachine(*r)
+func (c *cloud) CreateMachine(ctx context.Context, r *createRequest) (*createResponse, error) {
+	q := machineRequest(*r)
 	a, err := c.Memory.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: q.machine(), Class: ourClass(q.MachineClass), Secret: ourSecret(q.Secret)})
 	if a == nil {
 		return nil, theirError(err)
 	}
-	return &createA{a.ProviderID, a.NodeName, a.LastKnownState, theirAddresses(a.Addresses)}, theirError(err)
+	return &createResponse{a.ProviderID, a.NodeName, a.LastKnownState, theirAddresses(a.Addresses)}, theirError(err)
 }
 
-func (c *cloud) InitializeMachine(ctx context.Context, r *initQ) (*initA, error) {
-	q := aboutMachine(*r)
+func (c *cloud) InitializeMachine(ctx context.Context, r *initRequest) (*initResponse, error) {
+	q := machineRequest(*r)
 	a, err := c.Memory.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: q.machine(), Class: ourClass(q.MachineClass), Secret: ourSecret(q.Secret)})
 	if a == nil {
 		return nil, theirError(err)
 	}
-	return &initA{a.ProviderID, a.NodeName, theirAddresses(a.Addresses)}, theirError(err)
+	return &initResponse{a.ProviderID, a.NodeName, theirAddresses(a.Addresses)}, theirError(err)
 }
 
 // DeleteMachine returns NotFound if there is no VM, as many providers do.
-func (c *cloud) DeleteMachine(ctx context.Context, r *deleteQ) (*deleteA, error) {
-	q := aboutMachine(*r)
+func (c *cloud) DeleteMachine(ctx context.Context, r *deleteRequest) (*deleteResponse, error) {
+	q := machineRequest(*r)
 	before := c.Count()
 	a, err := c.Memory.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: q.machine(), Class: ourClass(q.MachineClass), Secret: ourSecret(q.Secret)})
 	if err == nil && c.Count() == before {
-		return &deleteA{"nothing to delete"}, &theirStatus{code: int32(codes.NotFound), message: "there is no such VM"}
+		return &deleteResponse{"nothing to delete"}, &theirStatus{code: int32(codes.NotFound), message: "there is no such VM"}
 	}
 	if a == nil {
 		return nil, theirError(err)
 	}
-	return &deleteA{a.LastKnownState}, theirError(err)
+	return &deleteResponse{a.LastKnownState}, theirError(err)
 }
 
-func (c *cloud) GetMachineStatus(ctx context.Context, r *statusQ) (*statusA, error) {
+func (c *cloud) GetMachineStatus(ctx context.Context, r *statusRequest) (*statusResponse, error) {
 	if c.blind {
 		return nil, &theirStatus{code: int32(codes.Unimplemented), message: "GetMachineStatus is not implemented"}
 	}
-	q := aboutMachine(*r)
+	q := machineRequest(*r)
 	a, err := c.Memory.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: q.machine(), Class: ourClass(q.MachineClass), Secret: ourSecret(q.Secret)})
 	if a == nil {
 		return nil, theirError(err)
 	}
-	return &statusA{a.ProviderID, a.NodeName, theirAddresses(a.Addresses)}, theirError(err)
+	return &statusResponse{a.ProviderID, a.NodeName, theirAddresses(a.Addresses)}, theirError(err)
 }
 
-func (c *cloud) ListMachines(ctx context.Context, q *aboutClass) (*listA, error) {
+func (c *cloud) ListMachines(ctx context.Context, q *listRequest) (*listResponse, error) {
 	a, err := c.Memory.ListMachines(ctx, &driver.ListMachinesRequest{Class: ourClass(q.MachineClass), Secret: ourSecret(q.Secret)})
 	if a == nil {
 		return nil, theirError(err)
 	}
-	return &listA{a.Machines}, theirError(err)
+	return &listResponse{a.Machines}, theirError(err)
 }
 
-func (c *cloud) GetVolumeIDs(ctx context.Context, q *aboutVolumes) (*volumesA, error) {
+func (c *cloud) GetVolumeIDs(ctx context.Context, q *volumesRequest) (*volumesResponse, error) {
 	r := &driver.GetVolumeIDsRequest{}
 	for _, spec := range q.PVSpecs {
 		if spec.CSI != nil {
@@ -112,7 +112,7 @@ func (c *cloud) GetVolumeIDs(ctx context.Context, q *aboutVolumes) (*volumesA, e
 	if a == nil {
 		return nil, theirError(err)
 	}
-	return &volumesA{a.VolumeIDs}, theirError(err)
+	return &volumesResponse{a.VolumeIDs}, theirError(err)
 }
 
 // duplicating is a cloud whose CreateMachine creates another VM each time.
@@ -122,9 +122,9 @@ type duplicating struct {
 	lost []error // errors that later creates return after they have created a VM
 }
 
-func (c *duplicating) CreateMachine(ctx context.Context, r *createQ) (*createA, error) {
-	q := aboutMachine(*r)
-	if _, err := c.ListMachines(ctx, &aboutClass{q.MachineClass, q.Secret}); err != nil {
+func (c *duplicating) CreateMachine(ctx context.Context, r *createRequest) (*createResponse, error) {
+	q := machineRequest(*r)
+	if _, err := c.ListMachines(ctx, &listRequest{q.MachineClass, q.Secret}); err != nil {
 		return nil, err
 	}
 	if q.Machine.Name == "" {
@@ -142,7 +142,7 @@ func (c *duplicating) CreateMachine(ctx context.Context, r *createQ) (*createA, 
 		c.lost = c.lost[1:]
 		return nil, theirError(err)
 	}
-	return &createA{ProviderID: id, NodeName: q.Machine.Name, LastKnownState: "made"}, nil
+	return &createResponse{ProviderID: id, NodeName: q.Machine.Name, LastKnownState: "made"}, nil
 }
 
 // FailAfter makes the next call return err after it has taken effect.

@@ -23,30 +23,30 @@ import (
 // recording is a provider that records its requests.
 type recording struct {
 	cloud
-	create  *createQ
-	remove  *deleteQ
-	list    *aboutClass
-	volumes *aboutVolumes
+	create  *createRequest
+	remove  *deleteRequest
+	list    *listRequest
+	volumes *volumesRequest
 }
 
-func (r *recording) CreateMachine(_ context.Context, q *createQ) (*createA, error) {
+func (r *recording) CreateMachine(_ context.Context, q *createRequest) (*createResponse, error) {
 	r.create = q
-	return &createA{ProviderID: "vm-1", NodeName: "node-1"}, nil
+	return &createResponse{ProviderID: "vm-1", NodeName: "node-1"}, nil
 }
 
-func (r *recording) DeleteMachine(_ context.Context, q *deleteQ) (*deleteA, error) {
+func (r *recording) DeleteMachine(_ context.Context, q *deleteRequest) (*deleteResponse, error) {
 	r.remove = q
 	return nil, nil
 }
 
-func (r *recording) ListMachines(_ context.Context, q *aboutClass) (*listA, error) {
+func (r *recording) ListMachines(_ context.Context, q *listRequest) (*listResponse, error) {
 	r.list = q
 	return nil, nil
 }
 
-func (r *recording) GetVolumeIDs(_ context.Context, q *aboutVolumes) (*volumesA, error) {
+func (r *recording) GetVolumeIDs(_ context.Context, q *volumesRequest) (*volumesResponse, error) {
 	r.volumes = q
-	return &volumesA{VolumeIDs: []string{"vol-1"}}, nil
+	return &volumesResponse{VolumeIDs: []string{"vol-1"}}, nil
 }
 
 // storedMachine returns a machine as an API server would.
@@ -97,8 +97,8 @@ func asTheirs[T any](t *testing.T, stored any) *T {
 // TestRequest: a provider gets the stored objects and the data of the secret, as from
 // machine-controller-manager.
 func TestRequest(t *testing.T) {
-	l := &recording{}
-	d := bridged(l)
+	p := &recording{}
+	d := bridged(p)
 	class := storedClass()
 	class.ProviderSpec.Raw = []byte(`{"size":"xl","none":null,"number":12345678901234567890}`)
 	m, problems := convert.Machines(convert.DefaultKeys()).Read(storedMachine())
@@ -109,45 +109,45 @@ func TestRequest(t *testing.T) {
 
 	_, err := d.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, Class: c, Secret: secret})
 	require.NoError(t, err)
-	require.Equal(t, asTheirs[theirMachine](t, storedMachine()), l.create.Machine)
-	require.Equal(t, asTheirs[theirClass](t, class), l.create.MachineClass)
-	require.Equal(t, &corev1.Secret{Data: map[string][]byte{"userData": []byte("#!"), "key": []byte("k")}}, l.create.Secret)
+	require.Equal(t, asTheirs[theirMachine](t, storedMachine()), p.create.Machine)
+	require.Equal(t, asTheirs[theirClass](t, class), p.create.MachineClass)
+	require.Equal(t, &corev1.Secret{Data: map[string][]byte{"userData": []byte("#!"), "key": []byte("k")}}, p.create.Secret)
 
 	// A provider may change its request.
 	before := secret.Clone()
-	l.create.Secret.Data["key"][0] = 'x'
-	l.create.Machine.Labels["app"] = "x"
+	p.create.Secret.Data["key"][0] = 'x'
+	p.create.Machine.Labels["app"] = "x"
 	require.Equal(t, before, secret)
 	require.Equal(t, "web", m.Labels["app"])
 
 	_, err = d.ListMachines(t.Context(), &driver.ListMachinesRequest{Class: c})
 	require.NoError(t, err)
-	require.Equal(t, asTheirs[theirClass](t, class), l.list.MachineClass)
-	require.Equal(t, &corev1.Secret{}, l.list.Secret, "the secret is never nil")
+	require.Equal(t, asTheirs[theirClass](t, class), p.list.MachineClass)
+	require.Equal(t, &corev1.Secret{}, p.list.Secret, "the secret is never nil")
 }
 
 // TestDeletionOfAnOrphan: the machine in the request has a name, a UID and a provider ID, and no status.
 func TestDeletionOfAnOrphan(t *testing.T) {
-	l := &recording{}
+	p := &recording{}
 	m := &machine.Machine{}
 	m.Namespace, m.Name, m.UID, m.Spec.ProviderID = "fleet", "stray", "u", "vm-9"
-	_, err := bridged(l).DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: m, Class: &machine.Class{}})
+	_, err := bridged(p).DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: m, Class: &machine.Class{}})
 	require.NoError(t, err)
 	want := &theirMachine{}
 	want.Namespace, want.Name, want.UID, want.Spec.ProviderID = "fleet", "stray", types.UID("u"), "vm-9"
-	require.Equal(t, want, l.remove.Machine)
+	require.Equal(t, want, p.remove.Machine)
 }
 
 // TestVolumes: a provider gets the stored spec of a volume, or one with what is known of the volume.
 func TestVolumes(t *testing.T) {
-	l := &recording{}
+	p := &recording{}
 	spec := func(s corev1.PersistentVolumeSource) corev1.PersistentVolumeSpec {
 		return corev1.PersistentVolumeSpec{PersistentVolumeSource: s, StorageClassName: "fast"}
 	}
 	old := spec(corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://zone/vol-1"}})
 	text, err := json.Marshal(&old)
 	require.NoError(t, err)
-	got, err := bridged(l).GetVolumeIDs(t.Context(), &driver.GetVolumeIDsRequest{Volumes: []driver.Volume{
+	got, err := bridged(p).GetVolumeIDs(t.Context(), &driver.GetVolumeIDsRequest{Volumes: []driver.Volume{
 		{Name: "old", Type: "ebs.csi.aws.com", Handle: "aws://zone/vol-1", Spec: text},
 		{Name: "new", Type: "disk.example.com", Handle: "h-2", Attributes: map[string]string{"a": "b"}},
 		{Name: "strange"},
@@ -157,7 +157,7 @@ func TestVolumes(t *testing.T) {
 	csi := &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "h-2", VolumeAttributes: map[string]string{"a": "b"}}
 	require.Equal(t, []*corev1.PersistentVolumeSpec{
 		&old, {PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: csi}}, {},
-	}, l.volumes.PVSpecs)
+	}, p.volumes.PVSpecs)
 }
 
 // hidden stands for a secret.
@@ -174,23 +174,23 @@ type wrongClass struct {
 // TestUntranslatable: if a request can't be translated, the provider is not called, and the error does not
 // show the content.
 func TestUntranslatable(t *testing.T) {
-	type listQ struct {
+	type wrongListRequest struct {
 		MachineClass *wrongClass
 		Secret       *corev1.Secret
 	}
-	type q struct {
+	type wrongRequest struct {
 		Machine      *theirMachine
 		MachineClass *wrongClass
 		Secret       *corev1.Secret
 	}
-	l, called := &recording{}, false
+	p, called := &recording{}, false
 	d := mcm.Driver(
-		func(context.Context, *q) (*createA, error) { called = true; return nil, nil },
-		func(context.Context, *q) (*initA, error) { called = true; return nil, nil },
-		func(context.Context, *q) (*deleteA, error) { called = true; return nil, nil },
-		func(context.Context, *q) (*statusA, error) { called = true; return nil, nil },
-		func(context.Context, *listQ) (*listA, error) { called = true; return nil, nil },
-		l.GetVolumeIDs,
+		func(context.Context, *wrongRequest) (*createResponse, error) { called = true; return nil, nil },
+		func(context.Context, *wrongRequest) (*initResponse, error) { called = true; return nil, nil },
+		func(context.Context, *wrongRequest) (*deleteResponse, error) { called = true; return nil, nil },
+		func(context.Context, *wrongRequest) (*statusResponse, error) { called = true; return nil, nil },
+		func(context.Context, *wrongListRequest) (*listResponse, error) { called = true; return nil, nil },
+		p.GetVolumeIDs,
 	)
 	m, c, s := &machine.Machine{}, &machine.Class{ProviderSpec: []byte(`{"password":"` + hidden + `"}`)}, &machine.Secret{Data: map[string][]byte{"k": []byte(hidden)}}
 	m.Name, c.Name = "web-1", "small"
@@ -212,7 +212,7 @@ func TestUntranslatable(t *testing.T) {
 		}
 	}
 	require.False(t, called)
-	require.Nil(t, l.volumes)
+	require.Nil(t, p.volumes)
 	_, err := d.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, Class: c})
 	require.EqualError(t, err, "CreateMachine was not called: the class small can't be translated, at providerSpec.password")
 }

@@ -71,50 +71,50 @@ type (
 	}
 )
 
-// These are the requests (Q) and answers (A) of release 0.60 and later.
+// These are the requests and responses of release 0.60 and later.
 type (
-	aboutMachine struct {
+	machineRequest struct {
 		Machine      *theirMachine
 		MachineClass *theirClass
 		Secret       *corev1.Secret
 	}
-	createQ    aboutMachine
-	initQ      aboutMachine
-	deleteQ    aboutMachine
-	statusQ    aboutMachine
-	aboutClass struct {
+	createRequest machineRequest
+	initRequest   machineRequest
+	deleteRequest machineRequest
+	statusRequest machineRequest
+	listRequest   struct {
 		MachineClass *theirClass
 		Secret       *corev1.Secret
 	}
-	aboutVolumes struct {
+	volumesRequest struct {
 		PVSpecs []*corev1.PersistentVolumeSpec
 	}
 
-	createA struct {
+	createResponse struct {
 		ProviderID     string
 		NodeName       string
 		LastKnownState string
 		Addresses      []corev1.NodeAddress
 	}
-	initA struct {
+	initResponse struct {
 		ProviderID string
 		NodeName   string
 		Addresses  []corev1.NodeAddress
 	}
-	deleteA  struct{ LastKnownState string }
-	statusA  initA
-	listA    struct{ MachineList map[string]string }
-	volumesA struct{ VolumeIDs []string }
+	deleteResponse  struct{ LastKnownState string }
+	statusResponse  initResponse
+	listResponse    struct{ MachineList map[string]string }
+	volumesResponse struct{ VolumeIDs []string }
 )
 
 // theirDriver is the interface that providers implement.
 type theirDriver interface {
-	CreateMachine(context.Context, *createQ) (*createA, error)
-	InitializeMachine(context.Context, *initQ) (*initA, error)
-	DeleteMachine(context.Context, *deleteQ) (*deleteA, error)
-	GetMachineStatus(context.Context, *statusQ) (*statusA, error)
-	ListMachines(context.Context, *aboutClass) (*listA, error)
-	GetVolumeIDs(context.Context, *aboutVolumes) (*volumesA, error)
+	CreateMachine(context.Context, *createRequest) (*createResponse, error)
+	InitializeMachine(context.Context, *initRequest) (*initResponse, error)
+	DeleteMachine(context.Context, *deleteRequest) (*deleteResponse, error)
+	GetMachineStatus(context.Context, *statusRequest) (*statusResponse, error)
+	ListMachines(context.Context, *listRequest) (*listResponse, error)
+	GetVolumeIDs(context.Context, *volumesRequest) (*volumesResponse, error)
 }
 
 // theirCode is the type of codes: a number with a name.
