@@ -95,8 +95,9 @@ func (g *Group) shrink(states map[string]State) {
 
 // renew marks outdated members for removal, as many as the bounds allow. Next replaces them.
 func (g *Group) renew(states map[string]State) {
-	var outdated []*Member                                 // that serve
-	spare := -max(0, g.Target-int(g.bounds().Unavailable)) // becomes how many serving members may be removed
+	var outdated []*Member // that serve
+	// spare is the number of serving members minus the number that must serve.
+	spare := -max(0, g.Target-int(g.bounds().Unavailable))
 	for i := range g.Members {
 		m := &g.Members[i]
 		serves := !m.Terminating && states[m.Name] == Serving
