@@ -35,10 +35,10 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// BenchmarkDecide asks about one machine of a deployment of 1,000.
+// BenchmarkDecide measures the decision about one machine of a deployment of 1,000.
 func BenchmarkDecide(b *testing.B) {
-	w := newWard(b, 1000, false)
-	w.turn(w.machines[0].Name, machine.PhaseUnknown)
+	w := newWorld(b, 1000, false)
+	w.setPhase(w.machines[0].Name, machine.PhaseUnknown)
 	o := &replacement.Observation{Machine: w.machines[0], Deployment: w.deployment, Set: w.set, Fleet: w.machines, Read: decision.Freshness{Began: safetytest.Epoch}}
 	for b.Loop() {
 		if plan, err := replacement.Decide(o, w.policy, safetytest.Epoch); err != nil || plan.Write == nil {

@@ -36,8 +36,8 @@ func pass(
 	}
 }
 
-// Two of three machines of a set are unhealthy for too long. One of them may be replaced; the other
-// one waits until its set is whole again.
+// Two of three machines of a set have been unhealthy for too long. One of them may be replaced. The other one waits
+// until the set has three healthy machines again.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	set := &machineset.Set{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web"}, UID: "3fa85f64"}}

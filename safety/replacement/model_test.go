@@ -19,9 +19,9 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// ward is a deployment, or a lone set, whose machines become ill, fail, are deleted and replaced. A
-// process of its own watches each machine.
-type ward struct {
+// world is a deployment, or a lone set, whose machines become unhealthy, fail, are deleted and are replaced. Requests
+// for a grant run at the same time, as in processes of their own.
+type world struct {
 	safetytest.Journal
 	t          require.TestingT
 	policy     *safety.Policy
@@ -32,14 +32,14 @@ type ward struct {
 	zones      map[string]string
 	versions   int
 
-	nurses   []*nurse
-	late     []func() // writes that are still on their way
-	verdicts []*machine.Machine
-	given    int
+	requests []*request
+	late     []func()           // writes that are still on their way
+	verdicts []*machine.Machine // machines that were given up and perhaps not replaced yet
+	given    int                // how many machines were given up
 }
 
-func newWard(t require.TestingT, replicas int32, lone bool) *ward {
-	w := &ward{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), replicas: replicas}
+func newWorld(t require.TestingT, replicas int32, lone bool) *world {
+	w := &world{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), replicas: replicas}
 	w.set = &machineset.Set{Meta: object.Meta{Key: object.Key{Name: "web-1"}, UID: "s"}}
 	w.set.Spec.Replicas = replicas
 	if !lone {
@@ -47,25 +47,26 @@ func newWard(t require.TestingT, replicas int32, lone bool) *ward {
 		w.deployment.Spec.Replicas = replicas
 	}
 	for range replicas {
-		w.bear(machine.PhaseRunning)
+		w.add(machine.PhaseRunning)
 	}
 	return w
 }
 
-func (w *ward) version() string {
+func (w *world) version() string {
 	w.versions++
 	return strconv.Itoa(w.versions)
 }
 
-func (w *ward) bear(phase machine.Phase) *machine.Machine {
+// add adds a machine to the deployment.
+func (w *world) add(phase machine.Phase) *machine.Machine {
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "m-" + w.version()}, Version: w.version()}}
 	m.Spec.Class.Name, m.Status.Phase = "a", phase
 	w.machines = append(w.machines, m)
 	return m
 }
 
-// turn writes a machine's phase.
-func (w *ward) turn(name string, phase machine.Phase) {
+// setPhase writes a machine's phase.
+func (w *world) setPhase(name string, phase machine.Phase) {
 	i := slices.IndexFunc(w.machines, func(m *machine.Machine) bool { return m.Name == name })
 	changed := w.machines[i].Clone()
 	changed.Status.Phase, changed.Version = phase, w.version()
@@ -75,7 +76,7 @@ func (w *ward) turn(name string, phase machine.Phase) {
 	w.machines[i] = changed
 }
 
-func (w *ward) find(name string) *machine.Machine {
+func (w *world) find(name string) *machine.Machine {
 	for _, m := range w.machines {
 		if m.Name == name {
 			return m
@@ -84,77 +85,78 @@ func (w *ward) find(name string) *machine.Machine {
 	return nil
 }
 
-// nurse is the pass over one machine, one port call at a time.
-type nurse struct {
-	w     *ward
+// request is the pass over a machine that asks for a grant. It makes one port call at a time.
+type request struct {
+	w     *world
 	m     *machine.Machine // as read at the beginning of the pass
 	o     *replacement.Observation
-	reads int
+	reads int // how many calls of a live read are still to come
 	grant *machine.Grant
 	plan  replacement.Plan
 }
 
-// sendLeaving is send for a machine whose node somebody deletes.
-func (w *ward) sendLeaving(name string) *nurse {
-	n := w.send(name)
-	n.o.NodeLeaves = true
-	return n
+// askLeaving begins the request of a machine whose node somebody deletes.
+func (w *world) askLeaving(name string) *request {
+	r := w.ask(name)
+	r.o.NodeLeaves = true
+	return r
 }
 
-func (w *ward) send(name string) *nurse {
-	n := &nurse{w: w, m: w.find(name)}
-	n.o = &replacement.Observation{Machine: n.m, Deployment: w.deployment, Set: w.set, Zones: w.zones}
-	w.nurses = append(w.nurses, n)
-	return n
+// ask begins the request of an unhealthy machine.
+func (w *world) ask(name string) *request {
+	r := &request{w: w, m: w.find(name)}
+	r.o = &replacement.Observation{Machine: r.m, Deployment: w.deployment, Set: w.set, Zones: w.zones}
+	w.requests = append(w.requests, r)
+	return r
 }
 
-// step makes one call. It returns false if the pass is over. delay: the write of the machine takes
-// effect later.
-func (n *nurse) step(delay bool) bool {
-	w := n.w
-	if n.reads > 0 {
-		n.read()
+// step makes one call. It returns false if the pass is over. With delay, the write of the machine takes effect later.
+func (r *request) step(delay bool) bool {
+	w := r.w
+	if r.reads > 0 {
+		r.read()
 		return true
 	}
-	if n.grant != nil {
-		return n.conclude(delay)
+	if r.grant != nil {
+		return r.conclude(delay)
 	}
-	plan, err := replacement.Decide(n.o, w.policy, w.Now)
+	plan, err := replacement.Decide(r.o, w.policy, w.Now)
 	require.NoError(w.t, err)
-	n.plan = plan
-	w.tell(n.m.Name, &plan)
+	r.plan = plan
+	w.record(r.m.Name, &plan)
 	switch {
 	case plan.ReadFleet:
-		n.reads = 3
+		r.reads = 3
 	case plan.Write != nil:
-		return n.take(plan.Write)
+		return r.take(plan.Write)
 	default:
-		n.grant = plan.Grant
-		return n.grant.Allowed
+		r.grant = plan.Grant
+		return r.grant.Allowed
 	}
 	return true
 }
 
-// read makes the reads in their order, with time for others in between.
-func (n *nurse) read() {
-	n.reads--
-	switch n.reads {
+// read makes the next of the three reads, so that others can write in between.
+func (r *request) read() {
+	r.reads--
+	switch r.reads {
 	case 2:
-		n.o.Deployment = n.w.deployment
-		if n.w.deployment == nil {
-			n.o.Set = n.w.set
+		r.o.Deployment = r.w.deployment
+		if r.w.deployment == nil {
+			r.o.Set = r.w.set
 		}
 	case 1:
-		if n.w.deployment != nil {
-			n.o.Set = n.w.set
+		if r.w.deployment != nil {
+			r.o.Set = r.w.set
 		}
 	case 0:
-		n.o.Fleet, n.o.Read = append([]*machine.Machine{nil}, n.w.machines...), decision.Freshness{Began: safetytest.Epoch}
+		r.o.Fleet, r.o.Read = append([]*machine.Machine{nil}, r.w.machines...), decision.Freshness{Began: safetytest.Epoch}
 	}
 }
 
-func (n *nurse) take(write replacement.Write) bool {
-	w := n.w
+// take stores a slot. It returns false after a conflict.
+func (r *request) take(write replacement.Write) bool {
+	w := r.w
 	switch write := write.(type) {
 	case *replacement.TakeFromDeployment:
 		if write.Deployment.Version != w.deployment.Version {
@@ -162,39 +164,39 @@ func (n *nurse) take(write replacement.Write) bool {
 		}
 		w.deployment = write.Deployment.Clone()
 		w.deployment.Version = w.version()
-		n.o.Deployment = w.deployment
+		r.o.Deployment = w.deployment
 	case *replacement.TakeFromSet:
 		if write.Set.Version != w.set.Version {
 			return false
 		}
 		w.set = write.Set.Clone()
 		w.set.Version = w.version()
-		n.o.Set = w.set
+		r.o.Set = w.set
 	}
-	n.o.Taken = true
+	r.o.Taken = true
 	return true
 }
 
-// verdict is the phase of a machine that was given up.
-func (n *nurse) verdict() machine.Phase {
-	if n.o.NodeLeaves {
+// verdict returns the phase of a machine that is given up.
+func (r *request) verdict() machine.Phase {
+	if r.o.NodeLeaves {
 		return machine.PhaseTerminating
 	}
 	return machine.PhaseFailed
 }
 
 // conclude gives the machine up, if it has not changed and the grant holds.
-func (n *nurse) conclude(delay bool) bool {
-	w := n.w
-	if !w.Now.Before(n.grant.Until) {
+func (r *request) conclude(delay bool) bool {
+	w := r.w
+	if !w.Now.Before(r.grant.Until) {
 		return false
 	}
 	apply := func() {
-		if m := w.find(n.m.Name); m != nil && m.Version == n.m.Version {
-			if serves(m) { // else it is in replacement already
+		if m := w.find(r.m.Name); m != nil && m.Version == r.m.Version {
+			if serves(m) { // otherwise it is being replaced already
 				w.verdicts = append(w.verdicts, m)
 			}
-			w.turn(m.Name, n.verdict())
+			w.setPhase(m.Name, r.verdict())
 			w.given++
 		}
 	}
@@ -206,8 +208,8 @@ func (n *nurse) conclude(delay bool) bool {
 	return false
 }
 
-// serving is the model's own count of machines that are not in replacement.
-func (w *ward) serving() int {
+// serving returns the model's own count of machines that are not being replaced.
+func (w *world) serving() int {
 	n := 0
 	for _, m := range w.machines {
 		if serves(m) {
@@ -221,23 +223,23 @@ func serves(m *machine.Machine) bool {
 	return !m.Deleted() && (m.Status.Phase == machine.PhaseRunning || m.Status.Phase == machine.PhaseUnknown)
 }
 
-// inFlight returns how many verdicts have not led to a replacement yet. Once their machines are
-// being deleted, these are at most as many as are missing.
-func (w *ward) inFlight() int {
-	standing, gone := w.verdicts[:0:0], 0
+// inFlight returns how many verdicts have not led to a replacement yet. Verdicts on machines that are being deleted
+// or gone count at most as often as machines are missing.
+func (w *world) inFlight() int {
+	present, gone := w.verdicts[:0:0], 0
 	for _, v := range w.verdicts {
 		if m := w.find(v.Name); m != nil && !m.Deleted() {
-			standing = append(standing, v)
+			present = append(present, v)
 		} else {
 			gone++
 		}
 	}
-	missing := max(0, int(w.replicas)-w.serving()-len(standing))
+	missing := max(0, int(w.replicas)-w.serving()-len(present))
 	for _, v := range w.verdicts {
 		if gone <= missing {
 			break
 		}
-		if !slices.Contains(standing, v) {
+		if !slices.Contains(present, v) {
 			w.verdicts = slices.DeleteFunc(w.verdicts, func(x *machine.Machine) bool { return x == v })
 			gone--
 		}
@@ -245,7 +247,7 @@ func (w *ward) inFlight() int {
 	return len(w.verdicts)
 }
 
-func (w *ward) tell(name string, plan *replacement.Plan) {
+func (w *world) record(name string, plan *replacement.Plan) {
 	action := "refused"
 	switch {
 	case plan.ReadFleet:
@@ -258,14 +260,14 @@ func (w *ward) tell(name string, plan *replacement.Plan) {
 	w.Line(name, action, plan.Why)
 }
 
-// treat makes the set act, and lets illness proceed.
-func (w *ward) treat(t *rapid.T, act string) {
+// act makes the set act, or makes something happen to machines.
+func (w *world) act(t *rapid.T, act string) {
 	switch {
 	case act == "replace":
 		w.replace()
-	case act == "plague", act == "all nodes":
+	case act == "all ill", act == "all nodes":
 		for _, m := range slices.Clone(w.machines) {
-			w.disturb(m, map[string]string{"plague": "ill", "all nodes": "leave"}[act])
+			w.disturb(m, map[string]string{"all ill": "fall ill", "all nodes": "leave"}[act])
 		}
 	case act == "late" && len(w.late) > 0:
 		w.late[0]()
@@ -275,45 +277,46 @@ func (w *ward) treat(t *rapid.T, act string) {
 	}
 }
 
-// disturb does something to one machine, if it can.
-func (w *ward) disturb(m *machine.Machine, act string) {
+// disturb makes something happen to one machine, if it is possible in its phase.
+func (w *world) disturb(m *machine.Machine, act string) {
 	if m.Deleted() {
-		if act == "bury" {
+		if act == "remove" {
 			w.machines = slices.DeleteFunc(slices.Clone(w.machines), func(x *machine.Machine) bool { return x == m })
 		}
 		return
 	}
 	switch {
-	case act == "ill" && m.Status.Phase == machine.PhaseRunning:
-		w.turn(m.Name, machine.PhaseUnknown)
-	case act == "well" && m.Status.Phase == machine.PhaseUnknown:
-		w.turn(m.Name, machine.PhaseRunning)
+	case act == "fall ill" && m.Status.Phase == machine.PhaseRunning:
+		w.setPhase(m.Name, machine.PhaseUnknown)
+	case act == "recover" && m.Status.Phase == machine.PhaseUnknown:
+		w.setPhase(m.Name, machine.PhaseRunning)
 	case act == "ask" && m.Status.Phase == machine.PhaseUnknown:
-		w.send(m.Name)
+		w.ask(m.Name)
 	case act == "leave" && m.Status.Phase != machine.PhaseFailed:
-		w.sendLeaving(m.Name)
+		w.askLeaving(m.Name)
 	case act == "join" && m.Status.Phase == machine.PhasePending:
-		w.turn(m.Name, machine.PhaseRunning)
+		w.setPhase(m.Name, machine.PhaseRunning)
 	case act == "user deletes":
-		w.turn(m.Name, machine.PhaseTerminating)
+		w.setPhase(m.Name, machine.PhaseTerminating)
 	}
 }
 
 // replace deletes failed machines and creates the missing ones.
-func (w *ward) replace() {
+func (w *world) replace() {
 	active := 0
 	for _, m := range slices.Clone(w.machines) {
 		switch {
 		case m.Deleted():
 		case m.Status.Phase == machine.PhaseFailed:
-			w.turn(m.Name, machine.PhaseTerminating)
+			w.setPhase(m.Name, machine.PhaseTerminating)
 		default:
 			active++
 		}
 	}
 	for ; active < int(w.replicas); active++ {
-		w.bear(machine.PhasePending)
+		w.add(machine.PhasePending)
 	}
 }
 
-func (w *ward) pass(d time.Duration) { w.Now = w.Now.Add(d) }
+// later lets time pass.
+func (w *world) later(d time.Duration) { w.Now = w.Now.Add(d) }

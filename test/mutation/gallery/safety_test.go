@@ -45,7 +45,7 @@ var ofSafety = []mutant{
 		file:   "safety/replacement/decide.go",
 		from:   "return d.takeSlot(), nil",
 		to:     "return Plan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil",
-		by:     "TestP24VerdictsStayWithinTheBudget|TestTwoWithOneBrokenHeal",
+		by:     "TestP24VerdictsStayWithinTheBudget|TestOneOfTwoIsReplacedWithAnyBudget",
 	},
 	{
 		name:   "timeouts are not restarted after an outage",
