@@ -181,8 +181,8 @@ func TestListsWithLongNames(t *testing.T) {
 	}
 }
 
-// TestListsThatLag: lists omit new VMs for ten minutes, and name deleted VMs for as long. No VM is made twice or
-// lost, no VM of a machine is deleted, and for each deleted VM only a few more deletes are tried.
+// TestListsThatLag: lists omit new VMs for ten minutes, and name deleted VMs for as long. No VM is made
+// twice or lost, and no VM of a machine is deleted.
 // Invariants: P15
 func TestListsThatLag(t *testing.T) {
 	w, l, p := badlyDriven(t)

@@ -360,8 +360,8 @@ type fastLife struct {
 	most     int // the machines that may have been made so far
 }
 
-// live runs the nth fleet, which has 3 to 20 machines.
-func (w *fastFleet) live(n int) error {
+// runFleet runs the nth fleet, which has 3 to 20 machines.
+func (w *fastFleet) runFleet(n int) error {
 	l := &fastLife{w: w, name: fmt.Sprint("web", n), replicas: int32(3 + n*7%18)}
 	w.ledger.everMade = 0
 	d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: l.name}}}
@@ -375,7 +375,7 @@ func (w *fastFleet) live(n int) error {
 	}
 	l.most = int(l.replicas)
 	for _, stage := range []func(*fastLife) error{
-		(*fastLife).rest, (*fastLife).roll, (*fastLife).grow, (*fastLife).rollAndShrink, (*fastLife).lose, (*fastLife).end,
+		(*fastLife).settle, (*fastLife).roll, (*fastLife).grow, (*fastLife).rollAndShrink, (*fastLife).lose, (*fastLife).end,
 	} {
 		if err := stage(l); err != nil {
 			return fmt.Errorf("life %d, %d of %d machines of %d: %w", n, w.ledger.serving, w.ledger.total, l.replicas, err)
@@ -384,9 +384,9 @@ func (w *fastFleet) live(n int) error {
 	return nil
 }
 
-// rest waits until the fleet is complete. It checks that no unnecessary machine was made (P12), and that nothing
+// settle waits until the fleet is complete. It checks that no unnecessary machine was made (P12), and that nothing
 // is done any more (P28).
-func (l *fastLife) rest() error {
+func (l *fastLife) settle() error {
 	w := l.w
 	if err := l.until(w.ledger.complete); err != nil {
 		return err
@@ -468,12 +468,12 @@ func (l *fastLife) change(how func(*deployment.Spec)) error {
 
 func (l *fastLife) roll() error {
 	l.most += int(l.replicas)
-	return errors.Join(l.change(func(s *deployment.Spec) { s.Template.Spec.Class.Name = "large" }), l.rest())
+	return errors.Join(l.change(func(s *deployment.Spec) { s.Template.Spec.Class.Name = "large" }), l.settle())
 }
 
 func (l *fastLife) grow() error {
 	l.most += 2
-	return errors.Join(l.change(func(s *deployment.Spec) { s.Replicas += 2 }), l.rest())
+	return errors.Join(l.change(func(s *deployment.Spec) { s.Replicas += 2 }), l.settle())
 }
 
 // rollAndShrink rolls the fleet and scales it down at the same time.
@@ -484,7 +484,7 @@ func (l *fastLife) rollAndShrink() error {
 		l.change(func(s *deployment.Spec) { s.Template.Spec.Class.Name = "small" }),
 		l.until(func() bool { return l.w.ledger.everMade-before >= half }),
 		l.change(func(s *deployment.Spec) { s.Replicas -= 2 }),
-		l.rest())
+		l.settle())
 }
 
 // lose makes a fifth of the nodes, at least one, unready for good.
@@ -495,7 +495,7 @@ func (l *fastLife) lose() error {
 		err = errors.Join(err, l.w.ready(n, object.False))
 	}
 	l.most += lost
-	return errors.Join(err, l.rest())
+	return errors.Join(err, l.settle())
 }
 
 func (l *fastLife) end() error {
@@ -513,20 +513,20 @@ func (l *fastLife) end() error {
 	return err
 }
 
-// TestFastFleetLives creates, changes and deletes small fleets. The ledger checks each write and each call against
+// TestFastFleets creates, changes and deletes small fleets. The ledger checks each write and each call against
 // the parts of P4, P7 to P10, P12 to P14, P16 to P18, P23, P28 and P29 that can be seen.
 // Invariants: P7 P12 P13 P14 P16 P23 P28
-func TestFastFleetLives(t *testing.T) {
+func TestFastFleets(t *testing.T) {
 	w, err := newFastFleet()
 	require.NoError(t, err)
 	for n := range 10 {
-		require.NoError(t, w.live(n))
+		require.NoError(t, w.runFleet(n))
 	}
 	require.Greater(t, w.decisions, 10*400)
 	t.Logf("%d decisions that came to something, %d writes, %d passes", w.decisions, w.writes, w.passes)
 }
 
-// BenchmarkDecisions runs small fleets as TestFastFleetLives does, and reports how many decisions a second of
+// BenchmarkDecisions runs small fleets as TestFastFleets does, and reports how many decisions a second of
 // processor time lead to a write, an effect or orders. A live read is none of these; orders given together count
 // as one. The time includes garbage collection, and all checks after each write and call.
 func BenchmarkDecisions(b *testing.B) {
@@ -537,7 +537,7 @@ func BenchmarkDecisions(b *testing.B) {
 	b.ReportAllocs()
 	begin, n := read(), 0
 	for b.Loop() {
-		if err := w.live(n); err != nil {
+		if err := w.runFleet(n); err != nil {
 			b.Fatal(err)
 		}
 		n++

@@ -333,8 +333,8 @@ func TestGroupsThatNobodyLists(t *testing.T) {
 // Although the pool has recorded the old ID, its deletion finds the new group.
 // Invariants: P35
 func TestDeletedPoolFindsTheGroupMadeAgain(t *testing.T) {
-	l := undying(newPoolWorld(t))
-	l.live(4 * time.Minute)
+	l := startUnkilled(newPoolWorld(t))
+	l.runFor(4 * time.Minute)
 	l.settled(3)
 	class, err := l.classes.Get(t.Context(), object.Key{Namespace: "fleet", Name: "small"})
 	require.NoError(t, err)
@@ -345,10 +345,10 @@ func TestDeletedPoolFindsTheGroupMadeAgain(t *testing.T) {
 	l.provider.FailPoolAfter(machinepool.CreatePool, codes.New(codes.ResourceExhausted, "the answer was lost"))
 	for end := l.now.Add(10 * time.Minute); l.provider.Groups() == 0; {
 		require.True(t, l.now.Before(end))
-		l.live(time.Second)
+		l.runFor(time.Second)
 	}
 	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
-	l.live(2 * time.Minute)
+	l.runFor(2 * time.Minute)
 	require.Nil(t, l.pool())
 	require.Zero(t, l.provider.Groups())
 }

@@ -29,7 +29,7 @@ import (
 //
 //make:long-tests-without-race
 
-func undying(w *poolWorld) *poolLife {
+func startUnkilled(w *poolWorld) *poolLife {
 	l := &poolLife{poolWorld: w}
 	l.again = func() *manager.Manager { w.t.Fatal("the process died"); return nil }
 	l.process = w.start(&testkit.Fuse{})
@@ -40,14 +40,14 @@ func undying(w *poolWorld) *poolLife {
 // in one group. A settled pool costs no write.
 // Invariants: P37
 func TestPoolLife(t *testing.T) {
-	l := undying(newPoolWorld(t))
-	l.whole()
+	l := startUnkilled(newPoolWorld(t))
+	l.growAndShrink()
 	assert.Len(t, l.made, 5)
 	assert.Len(t, l.groups, 1)
-	l = undying(newPoolWorld(t))
-	l.live(4 * time.Minute)
+	l = startUnkilled(newPoolWorld(t))
+	l.runFor(4 * time.Minute)
 	before := l.writes
-	l.live(time.Hour)
+	l.runFor(time.Hour)
 	assert.Equal(t, before, l.writes, "settled, and written all the same")
 }
 
@@ -57,9 +57,9 @@ func TestPoolLife(t *testing.T) {
 func TestPoolKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	w := newPoolWorld(t)
-	l := undying(w)
+	l := startUnkilled(w)
 	l.process = w.start(total)
-	l.whole()
+	l.growAndShrink()
 	require.Greater(t, total.Calls, 100)
 	for _, after := range []bool{false, true} {
 		for n := range testkit.EveryCall(total.Calls, 7) {
@@ -67,7 +67,7 @@ func TestPoolKilledAnywhere(t *testing.T) {
 				w := newPoolWorld(t)
 				l := &poolLife{poolWorld: w, again: func() *manager.Manager { return w.start(&testkit.Fuse{}) }}
 				l.process = w.start(&testkit.Fuse{BlowAt: n, BlowAfter: after})
-				l.whole()
+				l.growAndShrink()
 				require.Len(t, w.made, 5, "instances made")
 				require.Len(t, w.groups, 1, "groups made")
 			})
@@ -79,7 +79,7 @@ func TestPoolKilledAnywhere(t *testing.T) {
 // group from another template. That template is reverted, so the group is updated (P36).
 // Invariants: P36
 func TestPoolKilledAtTwoCreates(t *testing.T) {
-	l := undying(newPoolWorld(t))
+	l := startUnkilled(newPoolWorld(t))
 	dies := func(when atCreate) {
 		l.killed, l.process = when, l.start(&testkit.Fuse{})
 		_, err := l.reconciler().Reconcile(t.Context(), poolKey)
@@ -95,7 +95,7 @@ func TestPoolKilledAtTwoCreates(t *testing.T) {
 	require.Equal(t, 1, l.provider.Groups())
 	labels(nil)
 	l.killed, l.process = livesOn, l.start(&testkit.Fuse{})
-	l.live(4 * time.Minute)
+	l.runFor(4 * time.Minute)
 	l.settled(3)
 	require.Equal(t, 1, l.calls[driver.Method(machinepool.UpdatePool)], "the group has the labels that nobody wants")
 }
@@ -103,8 +103,8 @@ func TestPoolKilledAtTwoCreates(t *testing.T) {
 // TestPoolKeepsNodes: a pool that grows again while instances are drained keeps them, and their nodes.
 // Invariants: P34
 func TestPoolKeepsNodes(t *testing.T) {
-	l := undying(newPoolWorld(t))
-	l.live(4 * time.Minute)
+	l := startUnkilled(newPoolWorld(t))
+	l.runFor(4 * time.Minute)
 	one, three := int32(1), int32(3)
 	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &one })
 	_, err := l.reconciler().Reconcile(t.Context(), poolKey)
@@ -112,7 +112,7 @@ func TestPoolKeepsNodes(t *testing.T) {
 	require.Len(t, l.pool().Status.Leaving, 2)
 	require.Len(t, l.drained, 2)
 	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &three })
-	l.live(time.Minute)
+	l.runFor(time.Minute)
 	l.settled(3)
 	require.Len(t, l.made, 3)
 	require.Empty(t, l.pool().Status.Leaving)
@@ -128,8 +128,8 @@ func TestP48PoolSpelledOtherwise(t *testing.T) {
 	w.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) {
 		reported = append(reported, reason)
 	}
-	l := undying(w)
-	l.live(4 * time.Minute)
+	l := startUnkilled(w)
+	l.runFor(4 * time.Minute)
 	l.settled(3)
 	require.Equal(t, 1, strings.Count(strings.Join(reported, " "), "NodesSpelledOtherwise"), reported)
 	require.NotNil(t, object.FindCondition(l.pool().Status.Conditions, machinepool.ConditionNodesUnmatched))
@@ -149,7 +149,7 @@ func TestP48PoolSpelledOtherwise(t *testing.T) {
 	}
 	two := int32(2)
 	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &two })
-	l.live(10 * time.Minute)
+	l.runFor(10 * time.Minute)
 	require.Len(t, l.seen().Instances, 2)
 	require.Len(t, l.drained, 1, "it was drained")
 	require.Zero(t, l.drained[n.Name])
@@ -160,11 +160,11 @@ func TestP48PoolSpelledOtherwise(t *testing.T) {
 // TestPoolFollowsAnAutoscaler: if the provider owns the size, the pool follows it.
 // Invariants: P31
 func TestPoolFollowsAnAutoscaler(t *testing.T) {
-	l := undying(newPoolWorld(t))
+	l := startUnkilled(newPoolWorld(t))
 	l.edit(func(p *machinepool.Pool) { p.Annotations = map[string]string{"millwright-go/autoscaled": "true"} })
-	l.live(4 * time.Minute)
+	l.runFor(4 * time.Minute)
 	l.provider.Resize("blue", poolKey, 4)
-	l.live(4 * time.Minute)
+	l.runFor(4 * time.Minute)
 	l.settled(4)
 	require.Equal(t, int32(4), l.pool().Spec.Wanted())
 }
@@ -173,18 +173,18 @@ func TestPoolFollowsAnAutoscaler(t *testing.T) {
 // data are made.
 func TestPoolTroubles(t *testing.T) {
 	w := newPoolWorld(t)
-	l := undying(w)
+	l := startUnkilled(w)
 	l.provider.FailPoolNext(machinepool.CreatePool, codes.New(codes.ResourceExhausted, "quota of 2 reached"))
-	l.live(10 * time.Second)
+	l.runFor(10 * time.Second)
 	p := l.pool()
 	require.Equal(t, machinepool.PhaseFailed, p.Status.Phase)
 	require.Equal(t, "quota of 2 reached", p.Status.FailureMessage)
-	l.live(15 * time.Minute)
+	l.runFor(15 * time.Minute)
 	l.settled(3)
 	before := l.boot.renewed
 	l.boot.expires = l.now
 	l.edit(func(p *machinepool.Pool) { n := int32(4); p.Spec.Replicas = &n })
-	l.live(4 * time.Minute)
+	l.runFor(4 * time.Minute)
 	l.settled(4)
 	require.Equal(t, before+1, l.boot.renewed)
 }
@@ -203,12 +203,12 @@ func TestPoolOfAUsersSecret(t *testing.T) {
 	})
 	require.NoError(t, err)
 	l := &poolLife{poolWorld: w, process: m}
-	l.live(time.Minute)
+	l.runFor(time.Minute)
 	require.Equal(t, machinepool.PhasePending, l.pool().Status.Phase, "the secret is not there yet")
 	boot := &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "boot"}}, Data: map[string][]byte{machine.UserData: []byte("x")}}
 	_, err = w.secrets.Create(t.Context(), boot)
 	require.NoError(t, err)
-	l.live(2 * time.Minute)
+	l.runFor(2 * time.Minute)
 	require.Equal(t, machinepool.PhaseProvisioned, l.pool().Status.Phase, "without a cluster nothing runs")
 	require.NotNil(t, got)
 	require.Equal(t, "x", string(got.Data[machine.UserData]))
@@ -242,8 +242,8 @@ func TestPoolOptions(t *testing.T) {
 // TestPoolWakes: a pool is woken by itself, its class, the secrets of its class, and by nodes that appear,
 // disappear or change their readiness.
 func TestPoolWakes(t *testing.T) {
-	l := undying(newPoolWorld(t))
-	l.live(4 * time.Minute)
+	l := startUnkilled(newPoolWorld(t))
+	l.runFor(4 * time.Minute)
 	nodes, err := l.nodes.List(t.Context(), store.Query{})
 	require.NoError(t, err)
 	node := nodes[0]
@@ -428,7 +428,7 @@ func (w *watched) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequ
 // TestDryRunOfAPool runs an observer at every point between a pool's creation and its end: it writes, calls and
 // drains nothing.
 func TestDryRunOfAPool(t *testing.T) {
-	l := undying(newPoolWorld(t))
+	l := startUnkilled(newPoolWorld(t))
 	looked, reported := 0, 0
 	look := func() {
 		l.observe = true
@@ -448,13 +448,13 @@ func TestDryRunOfAPool(t *testing.T) {
 		size(n)
 		for range 90 {
 			look()
-			l.live(2 * time.Second)
+			l.runFor(2 * time.Second)
 		}
 	}
 	require.NoError(t, l.pools.Delete(t.Context(), poolKey, ""))
 	for range 30 {
 		look()
-		if l.live(2 * time.Second); l.pool() == nil {
+		if l.runFor(2 * time.Second); l.pool() == nil {
 			break
 		}
 	}
@@ -474,23 +474,23 @@ func TestP56PoolsWait(t *testing.T) {
 			w.safety = safety.DefaultPolicy()
 			s := &testkit.SlowedOnce{Method: method}
 			w.refuse = func(c driver.CallInfo) error { return s.Refuse(c.Method, w.now) }
-			l := undying(w)
+			l := startUnkilled(w)
 			size := func(n int32) {
 				l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &n })
-				l.live(25 * time.Minute)
+				l.runFor(25 * time.Minute)
 				l.settled(n)
 			}
-			l.live(25 * time.Minute)
+			l.runFor(25 * time.Minute)
 			l.settled(3)
 			size(5)
 			size(2)
 			l.edit(func(p *machinepool.Pool) {
 				p.Spec.Template.NodeTemplate.Labels = map[string]string{"zone": "b"}
 			})
-			l.live(25 * time.Minute)
+			l.runFor(25 * time.Minute)
 			l.settled(2)
 			require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
-			l.live(25 * time.Minute)
+			l.runFor(25 * time.Minute)
 			require.Nil(t, l.pool())
 			require.False(t, s.Until.IsZero(), "the call was never made")
 			require.Zero(t, s.Early, "calls that do not wait")
@@ -517,15 +517,15 @@ func TestP56PacedPools(t *testing.T) {
 		last = w.now
 		return nil
 	}
-	l := undying(w)
-	l.live(20 * time.Minute)
+	l := startUnkilled(w)
+	l.runFor(20 * time.Minute)
 	l.settled(3)
 	n := int32(5)
 	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &n })
-	l.live(20 * time.Minute)
+	l.runFor(20 * time.Minute)
 	l.settled(5)
 	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
-	l.live(20 * time.Minute)
+	l.runFor(20 * time.Minute)
 	require.Nil(t, l.pool())
 	require.LessOrEqual(t, refused, 30)
 	require.Zero(t, l.warned, "to wait is no failure")

@@ -45,7 +45,7 @@ func TestPoolSecretNamespaces(t *testing.T) {
 	require.NoError(t, err)
 	h.boot.fuse = &testkit.Fuse{}
 	l := &poolLife{poolWorld: h.poolWorld, process: h.process}
-	l.live(time.Minute)
+	l.runFor(time.Minute)
 	const why = "class fleet/small refers to secret vault/cloud, and classes may not take secrets from namespace vault"
 	p := l.pool()
 	require.Equal(t, machinepool.PhaseFailed, p.Status.Phase)
@@ -59,9 +59,9 @@ func TestPoolSecretNamespaces(t *testing.T) {
 // does not hold them.
 func TestNoCallRepeatsWhatPoolsBootFrom(t *testing.T) {
 	for _, call := range []machinepool.Call{machinepool.GetPoolStatus, machinepool.ScalePool, machinepool.DeletePool, machinepool.CreatePool} {
-		l := undying(newPoolWorld(t))
+		l := startUnkilled(newPoolWorld(t))
 		if call != machinepool.CreatePool {
-			l.live(4 * time.Minute)
+			l.runFor(4 * time.Minute)
 			l.settled(3)
 		}
 		l.provider.FailPoolNext(call, codes.New(codes.InvalidArgument, "can't boot: join-with-token-of-the-pool"))
@@ -72,7 +72,7 @@ func TestNoCallRepeatsWhatPoolsBootFrom(t *testing.T) {
 			require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
 		}
 		said := ""
-		for end := l.now.Add(15 * time.Minute); said == "" && l.now.Before(end); l.live(time.Second) {
+		for end := l.now.Add(15 * time.Minute); said == "" && l.now.Before(end); l.runFor(time.Second) {
 			if p := l.pool(); p != nil {
 				said = p.Status.FailureMessage + p.Status.LastOperation.Message
 			}

@@ -131,31 +131,31 @@ func (d showing) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolReque
 func TestPoolTokens(t *testing.T) {
 	w := newPoolWorld(t)
 	b := w.poolTokenMaker()
-	l := undying(w)
-	l.live(4 * time.Minute)
+	l := startUnkilled(w)
+	l.runFor(4 * time.Minute)
 	l.settled(3)
 	require.Equal(t, "join token-1-of-the-pool token-1-of-the-pool", b.shown)
-	l.live(time.Hour)
+	l.runFor(time.Hour)
 	require.Equal(t, 1, b.ensured, "nothing renews it once all have joined")
 	require.False(t, w.admits())
 
 	five := int32(5)
 	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &five })
-	l.live(4 * time.Minute)
+	l.runFor(4 * time.Minute)
 	l.settled(5)
 	require.Equal(t, 2, b.ensured)
 
 	l.process = l.start(&testkit.Fuse{})
-	l.live(time.Hour)
+	l.runFor(time.Hour)
 	require.Equal(t, 2, b.ensured, "another process needs none either")
 	b.shown = ""
 	l.edit(func(p *machinepool.Pool) { p.Spec.Template.NodeTemplate.Labels = map[string]string{"disk": "large"} })
-	l.live(time.Minute)
+	l.runFor(time.Minute)
 	require.Equal(t, "join token-1-of-the-pool token-1-of-the-pool", b.shown, "an update")
 	require.Equal(t, 3, b.ensured, "it may replace instances")
 
 	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
-	l.live(2 * time.Minute)
+	l.runFor(2 * time.Minute)
 	require.Nil(t, l.pool())
 	require.Empty(t, b.tokens)
 	require.Equal(t, 1, b.made)
@@ -166,31 +166,31 @@ func TestPoolTokenOfMachinesThatAreSlow(t *testing.T) {
 	w := newPoolWorld(t)
 	b := w.poolTokenMaker()
 	b.slow = true
-	l := undying(w)
-	l.live(2 * time.Hour)
+	l := startUnkilled(w)
+	l.runFor(2 * time.Hour)
 	require.Empty(t, l.pool().Status.NodeRefs)
 	b.slow = false
 	require.True(t, w.admits())
-	l.live(4 * time.Minute)
+	l.runFor(4 * time.Minute)
 	l.settled(3)
 	require.Equal(t, "join token-1-of-the-pool token-1-of-the-pool", b.shown)
-	l.live(20 * time.Minute)
+	l.runFor(20 * time.Minute)
 	require.False(t, w.admits())
 }
 
 // TestPoolTokensKilledAnywhere kills the manager at every call about a pool with tokens: one token is made, and
 // none is left.
 func TestPoolTokensKilledAnywhere(t *testing.T) {
-	whole := func(l *poolLife, b *poolTokenMaker) {
-		l.live(4 * time.Minute)
+	growAndShrink := func(l *poolLife, b *poolTokenMaker) {
+		l.runFor(4 * time.Minute)
 		l.settled(3)
-		l.live(time.Hour)
+		l.runFor(time.Hour)
 		five := int32(5)
 		l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &five })
-		l.live(4 * time.Minute)
+		l.runFor(4 * time.Minute)
 		l.settled(5)
 		require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
-		l.live(2 * time.Minute)
+		l.runFor(2 * time.Minute)
 		require.Nil(t, l.pool())
 		require.Equal(t, 1, b.made)
 		require.Empty(t, b.tokens)
@@ -198,16 +198,16 @@ func TestPoolTokensKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	w := newPoolWorld(t)
 	b := w.poolTokenMaker()
-	l := undying(w)
+	l := startUnkilled(w)
 	l.process = w.start(total)
-	whole(l, b)
+	growAndShrink(l, b)
 	for _, after := range []bool{false, true} {
 		for n := range testkit.EveryCall(total.Calls, 7) {
 			w := newPoolWorld(t)
 			b := w.poolTokenMaker()
 			l := &poolLife{poolWorld: w, again: func() *manager.Manager { return w.start(&testkit.Fuse{}) }}
 			l.process = w.start(&testkit.Fuse{BlowAt: n, BlowAfter: after})
-			whole(l, b)
+			growAndShrink(l, b)
 		}
 	}
 }
@@ -223,18 +223,18 @@ func TestPoolTokensFail(t *testing.T) {
 		reported = append(reported, reason)
 	}
 	b.fail = codes.New(codes.PermissionDenied, "may not write secrets")
-	l := undying(w)
-	l.live(time.Minute)
+	l := startUnkilled(w)
+	l.runFor(time.Minute)
 	require.Zero(t, l.provider.Groups())
 	require.Equal(t, machinepool.FailureToken, l.pool().Status.FailureReason)
 	require.Equal(t, "may not write secrets", l.pool().Status.FailureMessage)
 	b.fail = nil
-	l.live(15 * time.Minute)
+	l.runFor(15 * time.Minute)
 	l.settled(3)
 
 	b.fail = codes.New(codes.PermissionDenied, "may not write secrets")
 	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
-	l.live(2 * time.Minute)
+	l.runFor(2 * time.Minute)
 	require.Nil(t, l.pool())
 	require.Contains(t, reported, "TokenNotDeleted")
 
@@ -245,11 +245,11 @@ func TestPoolTokensFail(t *testing.T) {
 	w.hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) {
 		reported = append(reported, reason)
 	}
-	l = undying(w)
+	l = startUnkilled(w)
 	require.NoError(t, w.secrets.Delete(t.Context(), object.Key{Namespace: "fleet", Name: "boot"}, ""))
-	l.live(time.Second)
+	l.runFor(time.Second)
 	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
-	l.live(2 * time.Minute)
+	l.runFor(2 * time.Minute)
 	require.Nil(t, l.pool())
 	require.NotContains(t, reported, "TokenNotDeleted")
 }
@@ -263,12 +263,12 @@ func TestPoolTokensWithoutAMaker(t *testing.T) {
 		given(o, f)
 		o.Tokens = nil
 	}
-	l := undying(w)
-	l.live(time.Minute)
+	l := startUnkilled(w)
+	l.runFor(time.Minute)
 	require.Empty(t, b.shown)
 	require.Equal(t, machinepool.FailureToken, l.pool().Status.FailureReason)
 	require.Contains(t, l.pool().Status.FailureMessage, "the manager has no maker of tokens")
 	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
-	l.live(2 * time.Minute)
+	l.runFor(2 * time.Minute)
 	require.Nil(t, l.pool())
 }

@@ -68,7 +68,7 @@ const (
 type bootMaker struct {
 	w       *poolWorld
 	fuse    *testkit.Fuse
-	there   bool
+	exists  bool
 	expires time.Time
 	renewed int
 }
@@ -82,7 +82,7 @@ func newPoolWorld(t testing.TB) *poolWorld {
 	in := manager.InMemory(clock)
 	w.pools, w.classes, w.machines, w.secrets = in.Store.Pools, in.Store.Classes, in.Store.Machines, in.Store.Secrets
 	w.nodes = store.NewMemory(clock, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
-	w.boot = &bootMaker{w: w, there: true, expires: w.now.Add(15 * time.Minute)}
+	w.boot = &bootMaker{w: w, exists: true, expires: w.now.Add(15 * time.Minute)}
 	class := w.provider.Class(object.Key{Namespace: "fleet", Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "small"})
 	class.CredentialsRef = &object.Key{Name: "cloud"}
 	_, err := w.classes.Create(t.Context(), class)
@@ -185,7 +185,7 @@ func (c cluster) Nodes() store.Collection[*machine.Node] { return c.nodes }
 // State implements manager.PoolBootstrap.
 func (b *bootMaker) State(context.Context, *machinepool.Pool) (a machinepool.BootstrapAnswer, err error) {
 	err = b.fuse.Do(func() error {
-		a = machinepool.BootstrapAnswer{Ready: b.there, Found: b.there, TokenExpires: b.expires}
+		a = machinepool.BootstrapAnswer{Ready: b.exists, Found: b.exists, TokenExpires: b.expires}
 		return nil
 	})
 	return a, err
@@ -211,7 +211,7 @@ func (b *bootMaker) Delete(context.Context, *machinepool.Pool) error {
 		if b.w.provider.Groups() > 0 {
 			b.w.t.Errorf("bootstrap data go before the group has")
 		}
-		b.there = false
+		b.exists = false
 		return nil
 	})
 }
@@ -342,8 +342,8 @@ func (l *poolLife) reconciler() manager.Reconciler {
 	return nil
 }
 
-// live makes passes for a time. If the process dies, a new one takes over.
-func (l *poolLife) live(d time.Duration) {
+// runFor makes passes for a time. If the process dies, a new one takes over.
+func (l *poolLife) runFor(d time.Duration) {
 	for end := l.now.Add(d); l.now.Before(end); {
 		l.reached()
 		result, err := l.reconciler().Reconcile(l.t.Context(), poolKey)
@@ -371,22 +371,22 @@ func (l *poolLife) reached() {
 	}
 }
 
-// whole makes a pool of three instances, then of five, then of two, and deletes it.
-func (l *poolLife) whole() {
+// growAndShrink makes a pool of three instances, then of five, then of two, and deletes it.
+func (l *poolLife) growAndShrink() {
 	size := func(n int32) {
 		l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &n })
-		l.live(4 * time.Minute)
+		l.runFor(4 * time.Minute)
 		l.settled(n)
 	}
-	l.live(4 * time.Minute)
+	l.runFor(4 * time.Minute)
 	l.settled(3)
 	size(5)
 	size(2)
 	require.NoError(l.t, l.pools.Delete(l.t.Context(), poolKey, l.pool().UID))
-	l.live(2 * time.Minute)
+	l.runFor(2 * time.Minute)
 	require.Nil(l.t, l.pool(), "the pool is still there")
 	require.Zero(l.t, l.provider.Groups())
-	require.False(l.t, l.boot.there, "the bootstrap data are left behind")
+	require.False(l.t, l.boot.exists, "the bootstrap data are left behind")
 }
 
 func (l *poolLife) settled(n int32) {
