@@ -137,8 +137,8 @@ func TestClassGoneTooEarly(t *testing.T) {
 	w.until(p, w.empty, unexpected(t))
 }
 
-// TestUnusedClassesLoseTheirFinalizer: a class without references has no finalizer, even while it is not being deleted. A
-// settled class is not written.
+// TestUnusedClassesLoseTheirFinalizer: a class without references has no finalizer, even while it is not being
+// deleted. A settled class is not written.
 // Invariants: P28
 func TestUnusedClassesLoseTheirFinalizer(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})

@@ -225,8 +225,8 @@ func TestDeletedWhileFrozen(t *testing.T) {
 	require.Len(t, w.made, 3)
 }
 
-// TestForcedDeletionOfAFleet: a hook on each machine holds up the deletion of a fleet. Once the machines are labelled for a
-// forced deletion, all are deleted at once, except a paused one.
+// TestForcedDeletionOfAFleet: a hook on each machine holds up the deletion of a fleet. Once the machines are
+// labelled for a forced deletion, all are deleted at once, except a paused one.
 func TestForcedDeletionOfAFleet(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()

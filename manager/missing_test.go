@@ -337,8 +337,8 @@ func TestNewVMsAreNotMissed(t *testing.T) {
 	require.Zero(t, w.lost)
 }
 
-// TestMissingVMsThatAreIgnored: machines that are paused, kept for inspection, or in a frozen fleet are left alone. In a
-// cluster the node's health decides.
+// TestMissingVMsThatAreIgnored: machines that are paused, kept for inspection, or in a frozen fleet are left
+// alone. In a cluster the node's health decides.
 // Invariants: P41
 func TestMissingVMsThatAreIgnored(t *testing.T) {
 	for name, key := range map[string]string{"paused": machine.DefaultPolicy().Keys.Paused, "preserved": preserveKey} {

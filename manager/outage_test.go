@@ -24,8 +24,8 @@ func (w *world) lasts(d time.Duration) func() bool {
 	return func() bool { return !w.at.Before(end) }
 }
 
-// fleetWithoutHealth returns a fleet of three whose nodes have all just become unhealthy, with a budget that would let all be
-// marked failed.
+// fleetWithoutHealth returns a fleet of three whose nodes have all just become unhealthy, with a budget that would
+// let all be marked failed.
 func fleetWithoutHealth(t tb) (*world, *process) {
 	w := guardedWorld(t)
 	w.safety.Replacements.Value = 3

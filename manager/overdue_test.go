@@ -27,8 +27,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// hangingProvider is a provider some of whose calls ignore their context, and return only when released. The fleet has no
-// cluster.
+// hangingProvider is a provider some of whose calls ignore their context, and return only when released. The fleet
+// has no cluster.
 type hangingProvider struct {
 	t        *testing.T
 	provider *drivertest.Memory

@@ -85,7 +85,7 @@ func (m *Manager) check(ctx context.Context) (err error) {
 	return err
 }
 
-// begin asks the API servers, then starts the watches and the workers.
+// begin checks the API servers, then starts the watches and the workers.
 func (r *runner) begin(ctx context.Context) {
 	r.running.Go(func() { r.beat(ctx) })
 	r.activities.run(place(engine.InPass, KindReachability, Fleet), r.options.Runtime.Now(), func() { r.first(ctx) })
@@ -341,8 +341,8 @@ func (m *Manager) beat(ctx context.Context) {
 // the object that it is done for.
 type Place = engine.Place
 
-// LeftError is the error of a Run that returned before all that it had begun: its context had ended,
-// and Tuning.CallGrace after it. What is left goes on in goroutines of the process, until it returns.
+// LeftError is the error of Run if something that it began has not returned within Tuning.CallGrace
+// after the end of its context. That goes on in goroutines of the process, until it returns.
 type LeftError struct {
 	// Calls of drivers that have not returned, the oldest first.
 	Calls []driver.OverdueCall
