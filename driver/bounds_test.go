@@ -76,20 +76,20 @@ func TestChangedMessagesAreReported(t *testing.T) {
 	}
 }
 
-// beyond is an answer with a part that is too large, what Validate leaves of it, and whether an OK
+// oversized is an answer with a part that is too large, what Validate leaves of it, and whether an OK
 // answer becomes an error.
-type beyond struct {
+type oversized struct {
 	call    codes.Call
 	answer  any
 	left    any
 	refused bool
 }
 
-func beyonds() map[string]beyond {
+func oversizedAnswers() map[string]oversized {
 	id, name, note := strings.Repeat("i", driver.MaxID), strings.Repeat("n", driver.MaxName), strings.Repeat("s", driver.MaxNote)
 	many, kept := make([]machine.Address, driver.MaxAddresses), []machine.Address{{Type: "IP", Value: "::1"}}
 	const mark = " … (cut)"
-	return map[string]beyond{
+	return map[string]oversized{
 		"a provider ID of size 1025": {codes.CreateMachine,
 			&driver.CreateMachineResponse{ProviderID: id + "i", LastKnownState: "kept"}, &driver.CreateMachineResponse{LastKnownState: "kept"}, true},
 		"a node name of size 254": {codes.GetMachineStatus,
@@ -134,8 +134,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, fits, got)
 
-	given := beyonds()
-	for says, c := range beyonds() {
+	given := oversizedAnswers()
+	for says, c := range oversizedAnswers() {
 		for _, failure := range []error{nil, codes.New(codes.Unavailable, "down")} {
 			var reported []string
 			d := driver.Validate(answering(func(codes.Call) any { return c.answer }, failure), driver.ValidateOptions{

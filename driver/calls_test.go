@@ -23,19 +23,19 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// deaf is a driver that ignores its context: each call takes the time in takes.
-type deaf struct {
+// hangingDriver is a driver that ignores its context: each call takes the time in takes.
+type hangingDriver struct {
 	takes atomic.Int64 // a time.Duration
 	calls atomic.Int64
 }
 
-func newDeaf(takes time.Duration) *deaf {
-	d := &deaf{}
+func newHangingDriver(takes time.Duration) *hangingDriver {
+	d := &hangingDriver{}
 	d.takes.Store(int64(takes))
 	return d
 }
 
-func (d *deaf) driver() driver.Driver {
+func (d *hangingDriver) driver() driver.Driver {
 	return &scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
 		d.calls.Add(1)
 		<-time.After(time.Duration(d.takes.Load()))
@@ -53,7 +53,7 @@ func named(name string) *machine.Machine {
 func TestOverdueCallsReturnToTheirCaller(t *testing.T) {
 	for call := range codes.Calls() {
 		synctest.Test(t, func(t *testing.T) {
-			provider := newDeaf(time.Hour)
+			provider := newHangingDriver(time.Hour)
 			var reported []driver.OverdueCall
 			calls := driver.NewCalls(driver.CallsOptions{
 				Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second, Now: time.Now, After: time.After,
@@ -186,7 +186,7 @@ func TestLateCreate(t *testing.T) {
 // Invariants: P52
 func TestOverdueCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		provider := newDeaf(time.Hour)
+		provider := newHangingDriver(time.Hour)
 		calls := driver.NewCalls(driver.CallsOptions{Timeouts: driver.Timeouts{Default: time.Second}, Most: 8})
 		d := driver.Track(provider.driver(), calls)
 		classes := make([]*machine.Class, 6)

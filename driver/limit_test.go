@@ -16,31 +16,31 @@ import (
 	"github.com/millwright-go/millwright/driver"
 )
 
-// visit is one call that has to pass a limit. Times are since the start.
-type visit struct {
+// limitedCall is one call that has to pass a limit. Times are since the start.
+type limitedCall struct {
 	arrives time.Duration
-	stays   time.Duration // in the driver
-	leaves  time.Duration // when its context ends; zero: never
+	lasts   time.Duration // how long it is in the driver
+	givesUp time.Duration // when its context ends; zero: never
 }
 
-// stay is the result of a visit.
-type stay struct {
-	began time.Duration // in the driver; negative: never
-	ended time.Duration // for its caller
+// result is the result of a call.
+type result struct {
+	began time.Duration // when it reached the driver; negative: never
+	ended time.Duration // when it returned to its caller
 	code  codes.Code
 }
 
-// foretell computes the expected results of visits, in the order of their arrival. It follows the
+// expected computes the expected results of calls, in the order of their arrival. It follows the
 // words of Limits: first come, first served; the bucket holds Burst calls and fills by one in each
 // Interval, continuously.
-func foretell(visits []visit, l driver.Limits) []stay {
+func expected(calls []limitedCall, l driver.Limits) []result {
 	capacity := time.Duration(max(1, l.Burst)) * l.Interval
 	filled, at := capacity, time.Duration(0) // the bucket's content at that time
-	var line time.Duration                   // when the one before was no longer next
-	var ends []time.Duration                 // of stays in the driver
-	var all []stay
-	for _, v := range visits {
-		over := v.leaves
+	var line time.Duration                   // when the call before was no longer next
+	var ends []time.Duration                 // when calls end in the driver
+	var all []result
+	for _, v := range calls {
+		over := v.givesUp
 		if over == 0 {
 			over = math.MaxInt64
 		}
@@ -54,23 +54,23 @@ func foretell(visits []visit, l driver.Limits) []stay {
 		}
 		if over < start {
 			line = max(line, min(over, start))
-			all = append(all, stay{-1, over, codes.DeadlineExceeded})
+			all = append(all, result{-1, over, codes.DeadlineExceeded})
 			continue
 		}
 		line = start
 		if l.Interval > 0 {
 			filled, at = min(capacity, filled+start-at)-l.Interval, start
 		}
-		ends = append(ends, start+v.stays)
-		all = append(all, stay{start, start + v.stays, codes.OK})
+		ends = append(ends, start+v.lasts)
+		all = append(all, result{start, start + v.lasts, codes.OK})
 	}
 	return all
 }
 
-// run makes the visits, in virtual time. It returns their results, and how many at most were in the
+// run makes the calls, in virtual time. It returns their results, and how many at most were in the
 // driver at once.
-func run(t *testing.T, visits []visit, l driver.Limits) (stays []stay, crowd int) {
-	stays = make([]stay, len(visits))
+func run(t *testing.T, calls []limitedCall, l driver.Limits) (results []result, most int) {
+	results = make([]result, len(calls))
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		l.Now, l.After = time.Now, time.After
@@ -81,48 +81,48 @@ func run(t *testing.T, visits []visit, l driver.Limits) (stays []stay, crowd int
 			i, _ := ctx.Value(number{}).(int)
 			mu.Lock()
 			inside++
-			crowd = max(crowd, inside)
-			stays[i].began = time.Since(start)
+			most = max(most, inside)
+			results[i].began = time.Since(start)
 			mu.Unlock()
-			<-time.After(visits[i].stays)
+			<-time.After(calls[i].lasts)
 			mu.Lock()
 			inside--
 			mu.Unlock()
 			return whole(call), nil
 		}}, driver.Limit(l))
 		var all sync.WaitGroup
-		for i, v := range visits {
-			stays[i].began = -1
+		for i, v := range calls {
+			results[i].began = -1
 			all.Go(func() {
 				<-time.After(v.arrives)
 				ctx := context.WithValue(context.Background(), number{}, i)
-				if v.leaves > 0 {
+				if v.givesUp > 0 {
 					var cancel context.CancelFunc
-					ctx, cancel = context.WithDeadline(ctx, start.Add(v.leaves))
+					ctx, cancel = context.WithDeadline(ctx, start.Add(v.givesUp))
 					defer cancel()
 				}
 				_, err := ask(ctx, d, codes.CreateMachine, aMachine, aClass, nil)
-				stays[i].ended, stays[i].code = time.Since(start), codes.Of(err)
+				results[i].ended, results[i].code = time.Since(start), codes.Of(err)
 			})
 		}
 		all.Wait()
 	})
-	return stays, crowd
+	return results, most
 }
 
-func drawVisits(t *rapid.T) []visit {
-	n := rapid.IntRange(1, 25).Draw(t, "visits")
-	visits := make([]visit, n)
+func drawCalls(t *rapid.T) []limitedCall {
+	n := rapid.IntRange(1, 25).Draw(t, "calls")
+	calls := make([]limitedCall, n)
 	var at time.Duration
-	for i := range visits {
+	for i := range calls {
 		// Nothing coincides: arrivals, ends and deadlines differ in their last digits.
 		at += time.Duration(rapid.IntRange(0, 3).Draw(t, "gap"))*10*time.Millisecond + time.Microsecond
-		visits[i] = visit{arrives: at, stays: time.Duration(rapid.IntRange(1, 60).Draw(t, "stays")) * time.Millisecond}
-		if rapid.IntRange(0, 3).Draw(t, "leaves") == 0 {
-			visits[i].leaves = at + time.Duration(rapid.IntRange(1, 90).Draw(t, "patience"))*time.Millisecond + 3*time.Nanosecond
+		calls[i] = limitedCall{arrives: at, lasts: time.Duration(rapid.IntRange(1, 60).Draw(t, "lasts")) * time.Millisecond}
+		if rapid.IntRange(0, 3).Draw(t, "givesUp") == 0 {
+			calls[i].givesUp = at + time.Duration(rapid.IntRange(1, 90).Draw(t, "patience"))*time.Millisecond + 3*time.Nanosecond
 		}
 	}
-	return visits
+	return calls
 }
 
 // Every call begins at exactly the moment that the words of Limits give. A call whose context ends
@@ -134,14 +134,14 @@ func TestPropertyLimit(t *testing.T) {
 			Interval:    time.Duration(rapid.IntRange(0, 30).Draw(rt, "interval")) * time.Millisecond,
 			Burst:       rapid.IntRange(-1, 5).Draw(rt, "burst"),
 		}
-		visits := drawVisits(rt)
-		want := foretell(visits, l)
-		got, crowd := run(t, visits, l)
+		calls := drawCalls(rt)
+		want := expected(calls, l)
+		got, most := run(t, calls, l)
 		if !slices.Equal(got, want) {
-			rt.Fatalf("limits %+v, visits %v:\ngot  %v\nwant %v", l, visits, got, want)
+			rt.Fatalf("limits %+v, calls %v:\ngot  %v\nwant %v", l, calls, got, want)
 		}
-		if l.Concurrency > 0 && crowd > l.Concurrency {
-			rt.Fatalf("%d calls at once, with limits %+v", crowd, l)
+		if l.Concurrency > 0 && most > l.Concurrency {
+			rt.Fatalf("%d calls at once, with limits %+v", most, l)
 		}
 		var begun []time.Duration
 		for _, s := range got {
@@ -164,20 +164,20 @@ func TestPropertyLimit(t *testing.T) {
 func TestLimitOverTime(t *testing.T) {
 	second := time.Second
 	l := driver.Limits{Concurrency: 2, Interval: 10 * second, Burst: 3}
-	visits := []visit{
-		{arrives: 1 * second, stays: 5 * second},
-		{arrives: 2 * second, stays: 60 * second},
-		{arrives: 3 * second, stays: 60 * second},                    // waits for a slot until 6
-		{arrives: 4 * second, stays: second, leaves: 30 * second},    // gives up: no slot before 62
-		{arrives: 5 * second, stays: second},                         // 62: the bucket is full again
-		{arrives: 70 * second, stays: second},                        // and holds three
-		{arrives: 71 * second, stays: second},                        //
-		{arrives: 73 * second, stays: second},                        // empty now: one call per 10 s
-		{arrives: 74 * second, stays: second},                        //
-		{arrives: 75 * second, stays: second, leaves: 80 * second},   // waits for time, and gives up
-		{arrives: 76 * second, stays: second, leaves: 3600 * second}, //
+	calls := []limitedCall{
+		{arrives: 1 * second, lasts: 5 * second},
+		{arrives: 2 * second, lasts: 60 * second},
+		{arrives: 3 * second, lasts: 60 * second},                     // waits for a slot until 6
+		{arrives: 4 * second, lasts: second, givesUp: 30 * second},    // gives up: no slot before 62
+		{arrives: 5 * second, lasts: second},                          // 62: the bucket is full again
+		{arrives: 70 * second, lasts: second},                         // and holds three
+		{arrives: 71 * second, lasts: second},                         //
+		{arrives: 73 * second, lasts: second},                         // empty now: one call per 10 s
+		{arrives: 74 * second, lasts: second},                         //
+		{arrives: 75 * second, lasts: second, givesUp: 80 * second},   // waits for time, and gives up
+		{arrives: 76 * second, lasts: second, givesUp: 3600 * second}, //
 	}
-	want := []stay{
+	want := []result{
 		{1 * second, 6 * second, codes.OK},
 		{2 * second, 62 * second, codes.OK},
 		{6 * second, 66 * second, codes.OK},
@@ -190,12 +190,12 @@ func TestLimitOverTime(t *testing.T) {
 		{-1, 80 * second, codes.DeadlineExceeded},
 		{92 * second, 93 * second, codes.OK},
 	}
-	got, crowd := run(t, visits, l)
-	if !slices.Equal(got, want) || crowd != 2 {
-		t.Errorf("at once %d, got\n%v, want\n%v", crowd, got, want)
+	got, most := run(t, calls, l)
+	if !slices.Equal(got, want) || most != 2 {
+		t.Errorf("at once %d, got\n%v, want\n%v", most, got, want)
 	}
-	if foretold := foretell(visits, l); !slices.Equal(foretold, want) {
-		t.Errorf("foretell returns\n%v, want\n%v", foretold, want)
+	if predicted := expected(calls, l); !slices.Equal(predicted, want) {
+		t.Errorf("expected returns\n%v, want\n%v", predicted, want)
 	}
 }
 

@@ -130,7 +130,7 @@ func TestReadOnlyReads(t *testing.T) {
 	require.ErrorIs(t, c.Delete(ended, o.Key, ""), context.Canceled)
 	require.ErrorIs(t, c.Delete(ended, object.Key{}, ""), context.Canceled)
 
-	broken := store.ReadOnly[*storetest.Object](mute{inner}, func(context.Context, store.BlockedWrite) { blocked++ })
+	broken := store.ReadOnly[*storetest.Object](failingReads{inner}, func(context.Context, store.BlockedWrite) { blocked++ })
 	require.ErrorIs(t, broken.Delete(ctx, o.Key, ""), errMute)
 	_, err = broken.Create(ctx, o)
 	require.ErrorIs(t, err, errMute)
@@ -139,15 +139,15 @@ func TestReadOnlyReads(t *testing.T) {
 
 var errMute = errors.New("nobody answers")
 
-// mute is a store whose live reads fail.
-type mute struct {
+// failingReads is a store whose live reads fail.
+type failingReads struct {
 	store.Collection[*storetest.Object]
 }
 
-func (m mute) Live() store.Reader[*storetest.Object] { return silent{m} }
+func (m failingReads) Live() store.Reader[*storetest.Object] { return failingReader{m} }
 
-type silent struct {
+type failingReader struct {
 	store.Reader[*storetest.Object]
 }
 
-func (silent) Get(context.Context, object.Key) (*storetest.Object, error) { return nil, errMute }
+func (failingReader) Get(context.Context, object.Key) (*storetest.Object, error) { return nil, errMute }

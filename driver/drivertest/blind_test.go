@@ -102,19 +102,19 @@ func TestChecksOfABareDriver(t *testing.T) {
 }
 
 // With Setup.Count, the checks of creates and deletes are run without a list or a status.
-func TestCountStandsInForSight(t *testing.T) {
+func TestCountReplacesReads(t *testing.T) {
 	for _, o := range outcomes(t, bareSuite(func(s *Setup, m *Memory) { s.Count = m.Count })) {
 		if group, _, _ := strings.Cut(o.Check, "/"); !slices.Contains([]string{"Delete", "Context", "Concurrent"}, group) {
 			continue
 		}
-		if o.Failed || o.Skipped && !lacksMeans(o) {
+		if o.Failed || o.Skipped && !lacksOptionalParts(o) {
 			t.Errorf("%s: failed %t, reason %q: %s", o.Check, o.Failed, o.Left, o.Text)
 		}
 	}
 }
 
-// lacksMeans reports whether a check was not run for something that a Memory or its Setup does not have.
-func lacksMeans(o conformance.Outcome) bool {
+// lacksOptionalParts reports whether a check was not run for something that a Memory or its Setup does not have.
+func lacksOptionalParts(o conformance.Outcome) bool {
 	return strings.HasPrefix(o.Left, "Setup has no") || strings.HasPrefix(o.Left, "no call lasts long enough")
 }
 
@@ -167,7 +167,7 @@ func TestBrokenBareDriversFail(t *testing.T) {
 }
 
 // If no call shows the VMs, the suite at least compares the answers of creates with each other.
-func TestAnswersOfABlindDriver(t *testing.T) {
+func TestAnswersOfADriverWithoutReads(t *testing.T) {
 	answers := func(id func(req *createRequest, own string) string) Suite {
 		return bareSuite(func(s *Setup, m *Memory) {
 			b := newBroken(m)
@@ -206,7 +206,7 @@ func unlisted(spoil func(*broken)) Suite {
 // Status alone shows enough to check everything but the list.
 func TestStatusStandsInForTheList(t *testing.T) {
 	for _, o := range outcomes(t, unlisted(func(*broken) {})) {
-		if lacksMeans(o) {
+		if lacksOptionalParts(o) {
 			continue
 		}
 		listing := o.Left == "the driver has no ListMachines"
