@@ -430,7 +430,7 @@ func (w *World) forgetPool(k object.Key) bool {
 // instance.
 func (w *World) actOnGroup(s *Step) bool {
 	g := w.groups.Of(object.Key{Namespace: Namespace, Name: s.Name})
-	if g == nil || g.Going {
+	if g == nil || g.Deleting {
 		return false
 	}
 	w.changed()

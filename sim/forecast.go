@@ -91,7 +91,7 @@ func newForecast(d *deployment.Deployment, sets []deployment.Children, m *previe
 		model: func(w *World) driver.Driver { return newPreviewDriver(w, m) },
 	})
 	p.w.clock.Set(p.start)
-	p.w.clock.Brisk = true
+	p.w.clock.SkipEmptyPauses = true
 	p.w.managers.workload = newNodePods(p.w.base, p.w.nodes, m.Pods, m.PodEnd).open
 	d = p.w.seedFleet(d, sets, p.model)
 	for _, mach := range p.w.machines.all() {

@@ -61,11 +61,11 @@ func (w groupWorld) Changed() {
 	w.check()
 }
 
-// Back implements groups.World.
-func (w groupWorld) Back(zone string) time.Time { return w.region.zoneOutUntil[zone] }
+// ZoneBack implements groups.World.
+func (w groupWorld) ZoneBack(zone string) time.Time { return w.region.zoneOutUntil[zone] }
 
-// Boots implements groups.World.
-func (w groupWorld) Boots(pool object.Key) bool { return w.bootstraps.good(pool, w.Now()) }
+// CanBoot implements groups.World.
+func (w groupWorld) CanBoot(pool object.Key) bool { return w.bootstraps.good(pool, w.Now()) }
 
 // Placed implements groups.World.
 func (w groupWorld) Placed(id, zone string) { w.region.zoneOf[id] = zone }
@@ -92,11 +92,11 @@ func (w groupWorld) Ready(name, id string) bool {
 	return w.kubelets.noCluster || w.stores.isReady(name, id)
 }
 
-// Seen implements groups.World.
-func (w groupWorld) Seen() bool { return !w.apis.down(targetAPI) }
+// ClusterAnswers implements groups.World.
+func (w groupWorld) ClusterAnswers() bool { return !w.apis.down(targetAPI) }
 
-// Silent implements groups.World.
-func (w groupWorld) Silent(name, id string) { w.kubelets.ready(name, id, object.Unknown) }
+// MarkNotReady implements groups.World.
+func (w groupWorld) MarkNotReady(name, id string) { w.kubelets.ready(name, id, object.Unknown) }
 
 // Recover implements groups.World.
 func (w groupWorld) Recover(name, id string) { w.kubelets.recover(name, id) }
@@ -132,7 +132,7 @@ func (w *World) poolNotConverged(p *machinepool.Pool) string {
 	switch {
 	case p.Deleted():
 		return "it is being deleted"
-	case g == nil || g.Going:
+	case g == nil || g.Deleting:
 		return "it has no group"
 	case g.Target != n || len(g.Instances) != int(n):
 		return fmt.Sprintf("%d are wanted, the target is %d, %d instances are there", n, g.Target, len(g.Instances))

@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
-// BenchmarkPreview: 1,000 machines replaced one at a time.
+// BenchmarkPreview previews a rollout that replaces 1,000 machines one at a time.
 func BenchmarkPreview(b *testing.B) {
 	d, sets := rolling(1000)
 	model := preview.Model{Create: 90 * time.Second, Delete: 30 * time.Second}

@@ -1,3 +1,3 @@
-// Package preview is what a preview of a rollout assumes and says: a Model of how long machines take,
-// and a Timeline of what will happen. sim.Preview makes the one from the other.
+// Package preview has the input and the output of a preview of a rollout: a Model of how long machines
+// take, and a Timeline of what will happen. sim.Preview computes the timeline from the model.
 package preview

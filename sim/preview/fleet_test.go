@@ -14,9 +14,9 @@ import (
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
-// staffed is a set of d's template with n running machines, as the set itself would have created
-// them.
-func staffed(d *deployment.Deployment, name string, n int32) deployment.Children {
+// setWithMachines returns a set of d's template with n running machines, as the set itself would have
+// created them.
+func setWithMachines(d *deployment.Deployment, name string, n int32) deployment.Children {
 	c := ownSet(d, name, int(n))
 	c.Set.Instructions.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n), At: begin}
 	c.Set.AddFinalizer(machineset.Finalizer)
@@ -27,16 +27,16 @@ func staffed(d *deployment.Deployment, name string, n int32) deployment.Children
 	return c
 }
 
-// rolling is a deployment with a new template, and its one set so far.
+// rolling returns a deployment of n machines with a new template, and its only set, which has the old one.
 func rolling(n int32) (*deployment.Deployment, []deployment.Children) {
 	d := stored(n)
-	sets := []deployment.Children{staffed(d, "web-old", n)}
+	sets := []deployment.Children{setWithMachines(d, "web-old", n)}
 	class("large")(&d.Spec)
 	return d, sets
 }
 
-// later leaves time for machines to have been ready for long.
-var later = begin.Add(24 * time.Hour)
+// startTime is so late that all machines have been ready for long.
+var startTime = begin.Add(24 * time.Hour)
 
 func percent(n int32) rollout.IntOrPercent { return rollout.IntOrPercent{Value: n, Percent: true} }
 
@@ -49,7 +49,7 @@ func drawPlausible(t *rapid.T) (*deployment.Deployment, []deployment.Children, p
 	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 0, 45 * time.Second}).Draw(t, "min ready")
 	var sets []deployment.Children
 	if d.Spec.Replicas > 0 || rapid.Bool().Draw(t, "an empty set") {
-		sets = append(sets, staffed(d, "web-old", d.Spec.Replicas))
+		sets = append(sets, setWithMachines(d, "web-old", d.Spec.Replicas))
 	}
 	if rapid.Bool().Draw(t, "roll") {
 		class("large")(&d.Spec)
@@ -61,7 +61,7 @@ func drawPlausible(t *rapid.T) (*deployment.Deployment, []deployment.Children, p
 		Create: drawSpan(t, "create"),
 		Delete: drawSpan(t, "delete"),
 		Fail:   rapid.SampledFrom([]rollout.IntOrPercent{{}, {}, percent(5), percent(33), {Value: 7}}).Draw(t, "fail"),
-		Start:  later,
+		Start:  startTime,
 
 		Update:     drawSpan(t, "update"),
 		FailUpdate: rapid.SampledFrom([]rollout.IntOrPercent{{}, {}, percent(33), percent(100), {Value: 2}}).Draw(t, "fail update"),
@@ -93,8 +93,8 @@ func drawModel(t *rapid.T) preview.Model {
 	return m
 }
 
-// drawOdd draws any model at all.
-func drawOdd(t *rapid.T) preview.Model {
+// drawAnyModel draws any model, also an invalid one.
+func drawAnyModel(t *rapid.T) preview.Model {
 	odd := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, -1, 1, 1 << 62, -1 << 63}), rapid.Int64Range(0, int64(time.Hour)))
 	m := preview.Model{
 		Create: time.Duration(odd.Draw(t, "create")),
@@ -112,8 +112,8 @@ func drawOdd(t *rapid.T) preview.Model {
 	return m
 }
 
-// hired sets what makes the machines of an observation drawn at random their sets' own.
-func hired(o *deployment.Observation) []deployment.Children {
+// adopted returns the sets of a random observation, with machines as the sets would have created them.
+func adopted(o *deployment.Observation) []deployment.Children {
 	for _, c := range o.Sets {
 		c.Set.AddFinalizer(machineset.Finalizer)
 		for i, m := range c.Machines {
@@ -128,8 +128,8 @@ func hired(o *deployment.Observation) []deployment.Children {
 	return o.Sets
 }
 
-// brief prints a timeline for a failed test.
-func brief(t *preview.Timeline) string {
+// describe returns a timeline as text, for failure messages.
+func describe(t *preview.Timeline) string {
 	s := fmt.Sprintf("%+v, lowest %d, highest %d, %s\n", t.Bounds, t.LowestAvailable, t.HighestTotal, t.Ending)
 	for i := range t.Steps {
 		step := &t.Steps[i]
@@ -153,7 +153,7 @@ const (
 	hashLabel = rollouts.HashLabel
 )
 
-// drawStrategy also draws whether a rollout stops on its way.
+// drawStrategy draws a strategy, also one with StopAfter.
 func drawStrategy(t *rapid.T) deployment.Strategy {
 	s := rollouts.Strategy(t)
 	if rapid.Bool().Draw(t, "stops") {

@@ -17,51 +17,48 @@ import (
 const (
 	// DefaultLimit is how far a preview looks ahead by default.
 	DefaultLimit = 30 * 24 * time.Hour
-	// MaxLimit is how far it can look ahead at most.
+	// MaxLimit is how far a preview can look ahead.
 	MaxLimit = 10 * 365 * 24 * time.Hour
 	// MaxMachines is how many machines a deployment or a set may want in a preview.
 	MaxMachines = 50_000
-	// MaxPods is how many pods each node may carry.
+	// MaxPods is how many pods each node may have.
 	MaxPods = 1000
 	// DefaultPatience is how long a rollout may make no progress by default.
 	DefaultPatience = 24 * time.Hour
 )
 
-// Model is what a preview assumes: how long machines take, and which fail. It is plain data without
-// a seed: the same model gives the same future. The zero Model is valid: machines take a moment, and
-// none fails.
+// Model is what a preview assumes: how long machines take, and which fail. It has no randomness: the same
+// model gives the same timeline. The zero Model is valid: machines take a moment, and none fails.
 type Model struct {
-	// Create is how long a machine takes from the creation of its VM until its node is ready. Not
-	// negative.
+	// Create is the time from the creation of a VM until its node is ready. Not negative.
 	Create time.Duration
 	// Delete is how long the provider takes to delete a VM. Not negative.
 	Delete time.Duration
-	// Fail says which of the creations in the preview fail: their VMs never join, and their creation
-	// timeout ends them. A percentage, at most 100, is spread evenly and fails late: of 5%, the 20th,
-	// the 40th and so on. A number, at most 1,000,000, means that many of the first creations. Zero:
-	// none.
+	// Fail says which of the creations in the preview fail: their VMs never join, and their machines
+	// fail at the creation timeout. A percentage, at most 100, is spread evenly: with 5%, the 20th, the
+	// 40th and so on fail. A number, at most 1,000,000, means that so many of the first creations fail.
 	Fail rollout.IntOrPercent
 	// Update is how long a node takes to be updated in place once it is drained. Not negative.
 	Update time.Duration
-	// FailUpdate says which of the updates in place fail, when they have taken Update, in the same
-	// form as Fail. A machine whose update failed is Failed at the end of its health timeout.
+	// FailUpdate says which of the updates in place fail, in the same form as Fail. They fail after the
+	// time Update. A machine whose update failed is Failed at the end of its health timeout.
 	FailUpdate rollout.IntOrPercent
-	// Classes are those that templates and machines name, as they should be. A class that is missing
-	// here is made up, and differs from every other.
+	// Classes are the classes that templates and machines name, as they will be. A class that is missing
+	// here is assumed to differ from every other.
 	Classes []*machine.Class
-	// Updatable are the fields of a provider spec that the driver can change on VMs, as
-	// driver.FieldUpdater declares them. If a class changes in these only, its VMs are changed and
-	// not replaced. Nil: none. A VM whose Status.VMSpec is zero is as the class of its machine says.
+	// Updatable are the fields of a provider spec that the driver can change on existing VMs, as
+	// driver.FieldUpdater declares them. If a class changes only in these, its VMs are changed and
+	// not replaced. Nil: none. A VM is assumed to be as its class says if Status.VMSpec is zero.
 	Updatable []string
 	// UpdateVM is how long the provider takes to change a VM. Not negative.
 	UpdateVM time.Duration
-	// Pods is how many pods each node carries, unless it was drained. From 0 to MaxPods. PodEnd is how
-	// long each of them takes to end once it is evicted, which is its termination grace. Not negative.
-	// No budget protects them, they have no volumes, and where they go next does not matter.
+	// Pods is how many pods each node has before it is drained, from 0 to MaxPods. PodEnd is how long
+	// each of them takes to end once it is evicted, which is also its grace period. Not negative. The
+	// pods have no disruption budget and no volumes, and no others replace them.
 	Pods   int
 	PodEnd time.Duration
-	// Capacity is how many VMs the provider has room for. Beyond that it answers RESOURCE_EXHAUSTED.
-	// Not negative. Zero: no limit.
+	// Capacity is how many VMs the provider has room for. It answers further creates with
+	// RESOURCE_EXHAUSTED. Not negative. Zero: no limit.
 	Capacity int
 	// Limit is how far to look ahead. Not negative and at most MaxLimit. Zero: DefaultLimit.
 	Limit time.Duration
@@ -69,21 +66,21 @@ type Model struct {
 	// Zero: DefaultPatience.
 	Patience time.Duration
 
-	// Start is the present, from which all offsets count. Zero: the latest time in the objects
-	// passed in, so that none of them lies in the future; if they have none, the year 1970.
-	// Otherwise from 1970 to 9999.
+	// Start is the time at which the rollout begins, from 1970 to 9999. All offsets count from it. Zero:
+	// the latest time in the given objects, so that none of them is in the future; if they have none,
+	// the year 1970.
 	Start time.Time
-	// Policy, SetPolicy, MachinePolicy and Safety are the fleet's policies. The preview ignores
-	// StatusInterval, ProgressInterval, Resync and FailedSummaries, which order nothing, and
-	// RolloutMarks, which creates and deletes no machine. Nil: the defaults.
+	// Policy, SetPolicy, MachinePolicy and Safety are the fleet's policies. Nil: the defaults. The
+	// preview ignores StatusInterval, ProgressInterval, Resync, FailedSummaries and RolloutMarks, which
+	// do not affect which machines are created and deleted.
 	Policy        *deployment.Policy
 	SetPolicy     *machineset.Policy
 	MachinePolicy *machine.Policy
 	Safety        *safety.Policy
 }
 
-// Validate returns an *object.FieldError for the first field out of range. It validates the
-// policies too.
+// Validate returns an *object.FieldError for the first field out of range. It validates the policies,
+// too.
 func (m *Model) Validate() error {
 	if bad := m.invalidField(); bad != nil {
 		return bad
@@ -146,7 +143,7 @@ func (m *Model) invalidField() *object.FieldError {
 	return invalidShare("model.failUpdate", m.FailUpdate)
 }
 
-// invalidShare returns what is wrong with a setting that says which ones fail.
+// invalidShare returns an error if Fail or FailUpdate is out of range, or nil.
 func invalidShare(field string, share rollout.IntOrPercent) *object.FieldError {
 	switch {
 	case share.Value < 0:
@@ -161,7 +158,8 @@ func invalidShare(field string, share rollout.IntOrPercent) *object.FieldError {
 
 const maxFirstFailures = 1_000_000
 
-// Among reports whether the n-th, n counting from 1, is one of those meant.
+// Among reports whether the n-th of many is meant by a number, which means so many of the first, or by a
+// percentage, which is spread evenly. n counts from 1.
 func Among(n int64, meant rollout.IntOrPercent) bool {
 	share := int64(meant.Value)
 	if !meant.Percent {
@@ -170,20 +168,19 @@ func Among(n int64, meant rollout.IntOrPercent) bool {
 	return n*share/100 > (n-1)*share/100
 }
 
-// Ahead returns how far to look ahead.
+// Ahead returns how far the preview looks ahead: Limit, or its default.
 func (m *Model) Ahead() time.Duration { return cmp.Or(m.Limit, DefaultLimit) }
 
-// Waits returns how long the rollout may make no progress.
+// Waits returns how long the rollout may make no progress: Patience, or its default.
 func (m *Model) Waits() time.Duration { return cmp.Or(m.Patience, DefaultPatience) }
 
 // Hopeless reports whether every creation fails.
 func (m *Model) Hopeless() bool { return m.Fail.Percent && m.Fail.Value >= 100 }
 
-// plausible reports whether t may be a real time, and not so far off that nothing can be added to
-// it.
+// plausible reports whether t is from 1970 to 9999, so that durations can be added to it.
 func plausible(t time.Time) bool { return t.Unix() >= 0 && t.Year() <= 9999 }
 
-// Begins returns the present.
+// Begins returns the time at which the preview of a deployment begins: Start, or its default.
 func (m *Model) Begins(d *deployment.Deployment, sets []deployment.Children) time.Time {
 	if !m.Start.IsZero() {
 		return m.Start

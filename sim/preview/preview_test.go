@@ -18,18 +18,18 @@ import (
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
-// usual is a model in which nothing fails.
-func usual() preview.Model {
-	return preview.Model{Create: 90 * time.Second, Delete: 30 * time.Second, Start: later}
+// defaultModel returns a model in which nothing fails.
+func defaultModel() preview.Model {
+	return preview.Model{Create: 90 * time.Second, Delete: 30 * time.Second, Start: startTime}
 }
 
-// TestPreviewTakesItsTime: one machine more at a time, so each replacement
-// takes a creation, and the last deletion comes on top.
+// TestPreviewTakesItsTime: with a surge of one, each replacement takes the time of a creation, and the last
+// deletion comes on top.
 func TestPreviewTakesItsTime(t *testing.T) {
 	d, sets := rolling(4)
-	line := predict(t, d, sets, usual())
-	require.True(t, line.Complete, "%s", brief(&line))
-	near(t, 4*90*time.Second+30*time.Second, line.Duration, 4, &line)
+	line := predict(t, d, sets, defaultModel())
+	require.True(t, line.Complete, "%s", describe(&line))
+	requireDuration(t, 4*90*time.Second+30*time.Second, line.Duration, 4, &line)
 	assert.Equal(t, preview.Bounds{Replicas: 4, Surge: 1, Floor: 4, Ceiling: 5}, line.Bounds)
 	assert.Equal(t, [5]int64{4, 5, 4, 4, 0},
 		[...]int64{int64(line.LowestAvailable), int64(line.HighestTotal), line.Created, line.Deleted, line.Failed})
@@ -41,7 +41,7 @@ func TestPreviewTakesItsTime(t *testing.T) {
 	last := line.Steps[8]
 	assert.Equal(t, "web-old", last.Set)
 	assert.False(t, last.New)
-	near(t, 4*90*time.Second, last.After, 4, &line)
+	requireDuration(t, 4*90*time.Second, last.After, 4, &line)
 	assert.Equal(t, preview.Counts{Old: 1, New: 4, OldAvailable: 1, NewAvailable: 4, Ready: 5}, last.Seen)
 	assert.Equal(t, preview.Counts{Old: 4, OldAvailable: 4, Ready: 4}, line.Samples[0].Counts)
 }
@@ -50,19 +50,19 @@ func TestPreviewCountsMinReady(t *testing.T) {
 	d, sets := rolling(2)
 	d.Spec.MinReady = 10 * time.Second
 	sets[0].Set.Spec.MinReady = 10 * time.Second
-	line := predict(t, d, sets, usual())
+	line := predict(t, d, sets, defaultModel())
 	require.True(t, line.Complete)
-	near(t, 2*(90+10+1)*time.Second+30*time.Second, line.Duration, 2, &line)
+	requireDuration(t, 2*(90+10+1)*time.Second+30*time.Second, line.Duration, 2, &line)
 
-	sets[0].Machines[0].Status.Since = later
-	line = predict(t, d, sets, usual())
+	sets[0].Machines[0].Status.Since = startTime
+	line = predict(t, d, sets, defaultModel())
 	assert.Equal(t, preview.Counts{Old: 2, OldAvailable: 1, Ready: 2}, line.Samples[0].Counts)
 	assert.Equal(t, preview.Sample{After: 11 * time.Second, Counts: preview.Counts{Old: 2, New: 1, OldAvailable: 2, Ready: 2}},
-		line.Samples[2], "though nothing but time has come")
+		line.Samples[2], "time alone has changed the counts")
 	assert.EqualValues(t, 1, line.LowestAvailable)
 }
 
-// TestPreviewFails: which creations fail. Each fails at the end of its creation timeout.
+// TestPreviewFails: Model.Fail says which creations fail, at the end of their creation timeout.
 func TestPreviewFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail    rollout.IntOrPercent
@@ -78,10 +78,10 @@ func TestPreviewFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, sets := rolling(10)
 			d.Spec.Template.Spec.Config.CreationTimeout = c.timeout
-			model := usual()
+			model := defaultModel()
 			model.Fail = c.fail
 			line := predict(t, d, sets, model)
-			require.True(t, line.Complete, "%s", brief(&line))
+			require.True(t, line.Complete, "%s", describe(&line))
 			assert.Equal(t, c.failed, line.Failed)
 			assert.Equal(t, 10+c.failed, line.Created)
 			last := time.Duration(0)
@@ -90,14 +90,14 @@ func TestPreviewFails(t *testing.T) {
 					last = s.After
 				}
 			}
-			assert.InDelta(t, c.last, last, float64(5*time.Minute), "%s", brief(&line))
+			assert.InDelta(t, c.last, last, float64(5*time.Minute), "%s", describe(&line))
 		})
 	}
 }
 
 func TestPreviewOfNothing(t *testing.T) {
 	d := stored(3)
-	line := predict(t, d, []deployment.Children{staffed(d, "web-a", 3)}, usual())
+	line := predict(t, d, []deployment.Children{setWithMachines(d, "web-a", 3)}, defaultModel())
 	assert.True(t, line.Complete)
 	assert.Empty(t, line.Steps)
 	assert.Zero(t, line.Duration)
@@ -105,23 +105,23 @@ func TestPreviewOfNothing(t *testing.T) {
 	assert.EqualValues(t, 3, line.Samples[0].NewAvailable)
 }
 
-// TestPreviewOfTheFirst: a deployment that is in no store yet.
-func TestPreviewOfTheFirst(t *testing.T) {
-	line := predict(t, web(5), nil, usual())
+// TestPreviewOfFirstCreation: a deployment that is not stored yet can be previewed.
+func TestPreviewOfFirstCreation(t *testing.T) {
+	line := predict(t, web(5), nil, defaultModel())
 	assert.True(t, line.Complete)
-	near(t, 90*time.Second, line.Duration, 1, &line)
+	requireDuration(t, 90*time.Second, line.Duration, 1, &line)
 	assert.EqualValues(t, 5, line.Created)
 	assert.EqualValues(t, 5, line.HighestTotal)
 
-	line = predict(t, web(0), nil, usual())
+	line = predict(t, web(0), nil, defaultModel())
 	assert.True(t, line.Complete)
-	assert.Len(t, line.Steps, 1, "a set is made all the same")
+	assert.Len(t, line.Steps, 1, "a set is created for zero machines, too")
 	assert.Zero(t, line.HighestTotal)
 }
 
-// TestPreviewOfUnfinished: machines in transition at the start take the rest of their time, and
-// late ones all of it.
-func TestPreviewOfUnfinished(t *testing.T) {
+// TestPreviewOfMachinesInTransition: machines in transition at the start take the rest of their time, and late
+// ones the whole time.
+func TestPreviewOfMachinesInTransition(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*machine.Machine)
 		want   time.Duration
@@ -133,39 +133,39 @@ func TestPreviewOfUnfinished(t *testing.T) {
 		"unhealthy":       {inPhase(machine.PhaseUnknown, 4*time.Minute), 6*time.Minute + 90*time.Second},
 		"failed":          {inPhase(machine.PhaseFailed, time.Minute), 90 * time.Second},
 		"going": {func(m *machine.Machine) {
-			m.DeletedAt = later.Add(-10 * time.Second)
+			m.DeletedAt = startTime.Add(-10 * time.Second)
 		}, 90 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := stored(2)
-			set := staffed(d, "web-a", 2)
+			set := setWithMachines(d, "web-a", 2)
 			c.change(set.Machines[1])
-			line := predict(t, d, []deployment.Children{set}, usual())
-			require.True(t, line.Complete, "%s", brief(&line))
-			near(t, c.want, line.Duration, 25, &line)
-			assert.Zero(t, line.Failed, "none of the preview's own")
+			line := predict(t, d, []deployment.Children{set}, defaultModel())
+			require.True(t, line.Complete, "%s", describe(&line))
+			requireDuration(t, c.want, line.Duration, 25, &line)
+			assert.Zero(t, line.Failed, "failed machines among those that the preview created")
 		})
 	}
 }
 
-// TestPreviewGivesNobodyUp: a machine without a health timeout that is unhealthy stays so.
-func TestPreviewGivesNobodyUp(t *testing.T) {
+// TestPreviewWithoutHealthTimeout: an unhealthy machine without a health timeout is never replaced.
+func TestPreviewWithoutHealthTimeout(t *testing.T) {
 	d := stored(2)
 	d.Spec.Template.Spec.Config.DisableHealthTimeout = true
-	set := staffed(d, "web-a", 2)
+	set := setWithMachines(d, "web-a", 2)
 	set.Set.Spec.Template = d.Spec.Template.Clone()
 	m := set.Machines[1]
 	inPhase(machine.PhaseUnknown, 4*time.Minute)(m)
 	m.Spec.Config.DisableHealthTimeout = true
-	line := predict(t, d, []deployment.Children{set}, usual())
-	assert.False(t, line.Complete, "%s", brief(&line))
-	assert.Zero(t, line.Created, "%s", brief(&line))
+	line := predict(t, d, []deployment.Children{set}, defaultModel())
+	assert.False(t, line.Complete, "%s", describe(&line))
+	assert.Zero(t, line.Created, "%s", describe(&line))
 }
 
-// inPhase is a machine that has been in a phase, and there at all, for a time.
+// inPhase returns a function that makes a machine be in a phase, and exist, for a time.
 func inPhase(phase machine.Phase, since time.Duration) func(*machine.Machine) {
 	return func(m *machine.Machine) {
-		m.Status.Phase, m.Status.Since, m.CreatedAt = phase, later.Add(-since), later.Add(-since)
+		m.Status.Phase, m.Status.Since, m.CreatedAt = phase, startTime.Add(-since), startTime.Add(-since)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestPreviewEndings(t *testing.T) {
 		"paused, one kept": {func(d *deployment.Deployment, c []deployment.Children, _ *preview.Model) {
 			d.Spec.Paused = true
 			c[0].Machines[0].Annotations = map[string]string{machine.DefaultPolicy().Keys.Preserve: "now"}
-			c[0].Machines[0].Status.Preservation = machine.Preservation{Request: "now", Since: later.Add(-time.Hour), Until: later.Add(time.Hour)}
+			c[0].Machines[0].Status.Preservation = machine.Preservation{Request: "now", Since: startTime.Add(-time.Hour), Until: startTime.Add(time.Hour)}
 		},
 			preview.EndPaused, "on hold after 0s"},
 		"deleted": {func(d *deployment.Deployment, _ []deployment.Children, _ *preview.Model) { d.DeletedAt = begin },
@@ -221,21 +221,21 @@ func TestPreviewEndings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, sets := rolling(3)
-			model := usual()
+			model := defaultModel()
 			c.change(d, sets, &model)
 			line := predict(t, d, sets, model)
 			requireConsistent(t, &line)
-			assert.Equal(t, c.reason, line.Ending.Reason, "%s", brief(&line))
+			assert.Equal(t, c.reason, line.Ending.Reason, "%s", describe(&line))
 			assert.Contains(t, line.Ending.String(), c.want)
 		})
 	}
 }
 
-// TestPreviewOfADeadline: a machine that fails keeps a rollout from making progress.
+// TestPreviewOfADeadline: while a machine fails, the rollout makes no progress, and exceeds its deadline.
 func TestPreviewOfADeadline(t *testing.T) {
 	d, sets := rolling(2)
 	d.Spec.ProgressDeadline = 10 * time.Minute
-	model := usual()
+	model := defaultModel()
 	line := predict(t, d, sets, model)
 	assert.Zero(t, line.Overdue)
 	model.Fail = rollout.IntOrPercent{Value: 1}
@@ -244,56 +244,57 @@ func TestPreviewOfADeadline(t *testing.T) {
 	assert.True(t, line.Complete)
 }
 
-// TestPreviewOfARollback: the answer to the request is a step, and the preview includes what
-// follows from it.
+// TestPreviewOfARollback: the answer to the request is a step, and the preview shows the rollout after it.
 func TestPreviewOfARollback(t *testing.T) {
 	d, sets := rolling(2)
 	sets[0].Set.Revision, d.Revision = 1, 1
 	d.Spec.RollbackTo = &deployment.Rollback{Revision: 1}
-	line := predict(t, d, sets, usual())
-	require.Len(t, line.Steps, 1, "%s", brief(&line))
+	line := predict(t, d, sets, defaultModel())
+	require.Len(t, line.Steps, 1, "%s", describe(&line))
 	assert.Equal(t, deployment.ReasonRollbackDone, line.Steps[0].Why.Reason)
 	assert.Equal(t, "web-old", line.Steps[0].Set)
 	assert.True(t, line.Complete)
 
 	d.Spec.RollbackTo.Revision = 7
-	line = predict(t, d, sets, usual())
+	line = predict(t, d, sets, defaultModel())
 	assert.Equal(t, deployment.ReasonRollbackRevisionNotFound, line.Steps[0].Why.Reason)
-	assert.EqualValues(t, 2, line.Created, "the rollout goes on")
+	assert.EqualValues(t, 2, line.Created, "the rollout continues after the refusal")
 }
 
-// TestPreviewOfTwoSetsOfOneName: a cache may show the set that goes beside the one created after
-// it. An order means one of them, regardless of their names.
+// TestPreviewOfTwoSetsOfOneName: a stale cache may show a deleted set beside another one with its name. The
+// preview still completes.
 func TestPreviewOfTwoSetsOfOneName(t *testing.T) {
 	d, sets := rolling(4)
-	twin := staffed(d, "web-old", 3)
+	twin := setWithMachines(d, "web-old", 3)
 	class("medium")(&d.Spec)
 	twin.Set.UID = "twin"
 	for _, m := range twin.Machines {
 		m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: "web-old", UID: "twin"}
 	}
-	line := predict(t, d, append(sets, twin), usual())
+	line := predict(t, d, append(sets, twin), defaultModel())
 	assert.Equal(t, preview.EndComplete, line.Ending.Reason, "%s", line.Ending)
 }
 
-// TestPreviewOfATakenName: a set of another owner has the name of the new one.
+// TestPreviewOfATakenName: if a set of another owner has the name of the new set, the new set gets another
+// name.
 func TestPreviewOfATakenName(t *testing.T) {
 	d, sets := rolling(2)
-	line := predict(t, d, sets, usual())
+	line := predict(t, d, sets, defaultModel())
 	other := deployment.Children{Set: &machineset.Set{}}
 	other.Set.Namespace, other.Set.Name, other.Set.UID = d.Namespace, line.Steps[0].Set, "other"
-	again := predict(t, d, append(sets, other), usual())
-	require.True(t, again.Complete, "%s", brief(&again))
+	again := predict(t, d, append(sets, other), defaultModel())
+	require.True(t, again.Complete, "%s", describe(&again))
 	assert.Len(t, again.Steps, len(line.Steps))
 	assert.NotEqual(t, line.Steps[0].Set, again.Steps[0].Set)
-	near(t, line.Duration, again.Duration, 2, &line)
+	requireDuration(t, line.Duration, again.Duration, 2, &line)
 }
 
-// TestPreviewFollowsPolicies: the hash label is the deployment policy's.
-func TestPreviewFollowsPolicies(t *testing.T) {
+// TestPreviewUsesPolicies: the preview uses the key of the hash label in the given policy, and does not change
+// the policies.
+func TestPreviewUsesPolicies(t *testing.T) {
 	d, sets := rolling(20)
 	sets[0].Set.Spec.Template.Labels["hash"] = "old"
-	model := usual()
+	model := defaultModel()
 	model.Policy, model.SetPolicy = deployment.DefaultPolicy(), machineset.DefaultPolicy()
 	model.Policy.Keys.TemplateHash = "hash"
 	model.SetPolicy.Burst = 7
@@ -302,10 +303,10 @@ func TestPreviewFollowsPolicies(t *testing.T) {
 	delete(sets[0].Set.Spec.Selector.Labels, hashLabel)
 	d.Spec.Replicas = 55
 	line := predict(t, d, sets, model)
-	require.True(t, line.Complete, "%s", brief(&line))
+	require.True(t, line.Complete, "%s", describe(&line))
 	assert.Len(t, line.Steps, 1, "no rollout: only the hash label differs")
 	assert.EqualValues(t, 7, model.SetPolicy.Burst)
-	assert.Equal(t, time.Second, model.Policy.StatusInterval, "the policy is the caller's")
+	assert.Equal(t, time.Second, model.Policy.StatusInterval, "the preview changed the caller's policy")
 }
 
 func TestModelValidate(t *testing.T) {
@@ -324,7 +325,7 @@ func TestModelValidate(t *testing.T) {
 		"model.capacity must not be negative":           {Capacity: -1},
 		"model.pods must be from 0 to 1000":             {Pods: preview.MaxPods + 1},
 		"model.podEnd must not be negative":             {PodEnd: -1},
-		"model.patience must not be negative":           {Patience: -1},
+		"model.patience must not be negative":   {Patience: -1},
 		"model.start must be zero or from 1970 to 9999": {Start: time.Unix(-1, 0)},
 		"policy.resync must be at least a second":       {Policy: &deployment.Policy{Resync: 1}},
 		"policy.burst must be from 1 to 10000":          {SetPolicy: &machineset.Policy{Burst: -1}},
@@ -342,50 +343,50 @@ func TestModelValidate(t *testing.T) {
 	}
 }
 
-// TestPreviewLeavesMarksOut: the prediction for a rollout under way is the same as without marks.
-func TestPreviewLeavesMarksOut(t *testing.T) {
+// TestPreviewIgnoresMarks: the steps of a rollout are the same with and without rollout marks.
+func TestPreviewIgnoresMarks(t *testing.T) {
 	d, sets := rolling(3)
-	plain := predict(t, d, sets, usual())
+	plain := predict(t, d, sets, defaultModel())
 	sets[0].Set.Instructions.Marks.Avoid = true
 	for _, m := range sets[0].Machines {
 		m.Spec.Marks.Avoid = true
 	}
-	assert.Equal(t, plain.Steps, predict(t, d, sets, usual()).Steps)
+	assert.Equal(t, plain.Steps, predict(t, d, sets, defaultModel()).Steps)
 }
 
-// TestPreviewKnowsNoAge: a preview predicts a rollout as if machines had no age limit. A paused
-// machine stays, and the rollout waits for it.
-func TestPreviewKnowsNoAge(t *testing.T) {
+// TestPreviewIgnoresMaxAge: a preview predicts a rollout as if machines had no maximum age. The rollout waits
+// for a paused machine.
+func TestPreviewIgnoresMaxAge(t *testing.T) {
 	d, sets := rolling(4)
-	plain := predict(t, d, sets, usual())
+	plain := predict(t, d, sets, defaultModel())
 	d.Spec.MaxAge, sets[0].Set.Spec.MaxAge = time.Hour, time.Hour
-	require.Equal(t, plain, predict(t, d, sets, usual()))
+	require.Equal(t, plain, predict(t, d, sets, defaultModel()))
 	sets[0].Machines[0].Annotations = map[string]string{machine.DefaultPolicy().Keys.Paused: "true"}
-	line := predict(t, d, sets, usual())
+	line := predict(t, d, sets, defaultModel())
 	require.False(t, line.Complete)
 	require.EqualValues(t, 3, line.Deleted)
 	require.Contains(t, line.Ending.String(), "is paused")
 	sets[0].Set.Annotations = map[string]string{machine.DefaultPolicy().Keys.Paused: "true"}
-	line = predict(t, d, sets, usual())
+	line = predict(t, d, sets, defaultModel())
 	require.Zero(t, line.Deleted)
 	require.Contains(t, line.Ending.String(), "set web-old is paused, with 4 machines")
 }
 
-// near requires a time that is as long as expected, and a little for each of so many creations.
-func near(t require.TestingT, want, got time.Duration, creations int, line *preview.Timeline) {
-	require.GreaterOrEqual(t, got, want, "%s", brief(line))
-	require.LessOrEqual(t, got, want+time.Duration(creations)*3*time.Second, "%s", brief(line))
+// requireDuration requires a time that is as long as expected, or up to 3 s longer for each creation.
+func requireDuration(t require.TestingT, want, got time.Duration, creations int, line *preview.Timeline) {
+	require.GreaterOrEqual(t, got, want, "%s", describe(line))
+	require.LessOrEqual(t, got, want+time.Duration(creations)*3*time.Second, "%s", describe(line))
 }
 
-// TestPreviewRefusesTooMany: a fleet that is too large for a preview is the caller's mistake.
+// TestPreviewRefusesTooMany: a fleet that is too large for a preview is an error.
 func TestPreviewRefusesTooMany(t *testing.T) {
 	d, sets := rolling(3)
 	d.Spec.Replicas = preview.MaxMachines + 1
-	_, err := sim.Preview(t.Context(), d, sets, usual())
+	_, err := sim.Preview(t.Context(), d, sets, defaultModel())
 	require.ErrorIs(t, err, object.ErrInvalid)
 	d, sets = rolling(3)
 	sets[0].Set.Spec.Replicas = math.MaxInt32
-	_, err = sim.Preview(t.Context(), d, sets, usual())
+	_, err = sim.Preview(t.Context(), d, sets, defaultModel())
 	require.ErrorIs(t, err, object.ErrInvalid)
 }
 
@@ -393,25 +394,26 @@ func TestPreviewRefusesTooMany(t *testing.T) {
 func TestPreviewPrunes(t *testing.T) {
 	for limit, pruned := range []int{2, 1, 0} {
 		d, sets := rolling(2)
-		older := staffed(d, "web-older", 0)
+		older := setWithMachines(d, "web-older", 0)
 		older.Set.Spec.Template.Spec.Class.Name = "ancient"
 		sets[0].Set.Revision, d.Revision = 2, 2
 		d.Spec.RevisionHistoryLimit = new(int32)
 		*d.Spec.RevisionHistoryLimit = int32(limit)
-		line := predict(t, d, append(sets, older), usual())
-		require.True(t, line.Complete, "%s", brief(&line))
-		near(t, 2*90*time.Second+30*time.Second, line.Duration, 2, &line)
+		line := predict(t, d, append(sets, older), defaultModel())
+		require.True(t, line.Complete, "%s", describe(&line))
+		requireDuration(t, 2*90*time.Second+30*time.Second, line.Duration, 2, &line)
 		var gone []string
 		for i := range line.Steps {
 			if line.Steps[i].Why.Reason == deployment.ReasonPrune {
 				gone = append(gone, line.Steps[i].Set)
 			}
 		}
-		require.Equal(t, []string{"web-older", "web-old"}[:pruned], append([]string{}, gone...), "%s", brief(&line))
+		require.Equal(t, []string{"web-older", "web-old"}[:pruned], append([]string{}, gone...), "%s", describe(&line))
 	}
 }
 
-// A share of machines is spread evenly: of the first n, it is the share of n, rounded down.
+// TestAmong: a percentage is spread evenly: of the first n, that percentage of n is meant, rounded down. A
+// number means so many of the first.
 func TestAmong(t *testing.T) {
 	for _, percent := range []int32{0, 1, 25, 33, 50, 99, 100} {
 		hits := int64(0)
@@ -426,32 +428,32 @@ func TestAmong(t *testing.T) {
 	require.False(t, preview.Among(4, rollout.IntOrPercent{Value: 3}))
 }
 
-// patience is a context that ends when it was asked a number of times.
-type patience struct {
+// countdownContext is a context that ends after Err was called left times.
+type countdownContext struct {
 	context.Context //nolint:containedctx // it is one
 	left            int
 }
 
-func (p *patience) Err() error {
+func (p *countdownContext) Err() error {
 	if p.left--; p.left < 0 {
 		return context.Canceled
 	}
 	return nil
 }
 
-// A preview whose context ends returns what it has seen so far.
+// TestPreviewEndsWithItsContext: a preview whose context ends returns the timeline so far.
 // Invariants: P11
 func TestPreviewEndsWithItsContext(t *testing.T) {
 	d, sets := rolling(20)
-	whole := predict(t, d, sets, usual())
+	whole := predict(t, d, sets, defaultModel())
 	last := time.Duration(0)
 	for _, asked := range []int{0, 50, 200, 500} {
-		line, err := sim.Preview(&patience{t.Context(), asked}, d, sets, usual())
+		line, err := sim.Preview(&countdownContext{t.Context(), asked}, d, sets, defaultModel())
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, preview.EndStopped, line.Ending.Reason)
 		require.False(t, line.Complete)
 		requireConsistent(t, &line)
-		require.Equal(t, whole.Steps[:len(line.Steps):len(line.Steps)], append([]preview.Step{}, line.Steps...), "the same preview, up to there")
+		require.Equal(t, whole.Steps[:len(line.Steps):len(line.Steps)], append([]preview.Step{}, line.Steps...), "the steps until then differ")
 		require.GreaterOrEqual(t, line.Duration, last)
 		last = line.Duration
 	}
@@ -459,119 +461,118 @@ func TestPreviewEndsWithItsContext(t *testing.T) {
 	require.Less(t, last, whole.Duration)
 }
 
-// TestPreviewDrainsPods: a node's pods end before its VM goes. The last of four replacements ends
-// with that; the others go on meanwhile.
+// TestPreviewDrainsPods: a node's pods end before its VM is deleted. That delays only the last of four
+// replacements, because the others overlap.
 func TestPreviewDrainsPods(t *testing.T) {
 	d, sets := rolling(4)
-	model := usual()
+	model := defaultModel()
 	empty := predict(t, d, sets, model)
 	model.Pods = 10
 	atOnce := predict(t, d, sets, model)
-	require.True(t, atOnce.Complete, "%s", brief(&atOnce))
-	near(t, empty.Duration, atOnce.Duration, 2, &atOnce)
+	require.True(t, atOnce.Complete, "%s", describe(&atOnce))
+	requireDuration(t, empty.Duration, atOnce.Duration, 2, &atOnce)
 
 	model.PodEnd = 5 * time.Minute
 	line := predict(t, d, sets, model)
-	require.True(t, line.Complete, "%s", brief(&line))
-	near(t, empty.Duration+5*time.Minute, line.Duration, 2, &line)
+	require.True(t, line.Complete, "%s", describe(&line))
+	requireDuration(t, empty.Duration+5*time.Minute, line.Duration, 2, &line)
 	terminating := int32(0)
 	for _, s := range line.Samples {
 		terminating = max(terminating, s.Terminating)
 	}
-	require.EqualValues(t, 4, terminating, "a machine that is drained is no longer counted, so the next one may come: %s", brief(&line))
+	require.EqualValues(t, 4, terminating, "a machine that is being drained does not count, so the next one may be created: %s", describe(&line))
 }
 
-// TestPreviewForcesDrains: pods that take longer than the drain timeout are not waited for.
+// TestPreviewForcesDrains: a drain ends at its timeout, even if pods take longer.
 func TestPreviewForcesDrains(t *testing.T) {
 	d, sets := rolling(1)
-	model := usual()
+	model := defaultModel()
 	model.Pods, model.PodEnd = 3, 4*time.Hour
 	model.MachinePolicy = machine.DefaultPolicy()
 	model.MachinePolicy.DrainTimeout = time.Hour
 	line := predict(t, d, sets, model)
-	require.True(t, line.Complete, "%s", brief(&line))
+	require.True(t, line.Complete, "%s", describe(&line))
 	expected := 90*time.Second + time.Hour + 30*time.Second
-	require.InDelta(t, expected+3*time.Minute, line.Duration, float64(3*time.Minute), "waits are spread: %s", brief(&line))
+	require.InDelta(t, expected+3*time.Minute, line.Duration, float64(3*time.Minute), "waits have a jitter: %s", describe(&line))
 }
 
 // TestPreviewDrainsBeforeUpdates: a node is drained before it is updated in place.
 func TestPreviewDrainsBeforeUpdates(t *testing.T) {
-	d, sets := updating(3, 0, 1)
-	model := preview.Model{Update: 15 * time.Minute, Pods: 5, PodEnd: 2 * time.Minute, Start: later}
+	d, sets := rollingInPlace(3, 0, 1)
+	model := preview.Model{Update: 15 * time.Minute, Pods: 5, PodEnd: 2 * time.Minute, Start: startTime}
 	line := predict(t, d, sets, model)
-	require.True(t, line.Complete, "%s", brief(&line))
-	near(t, 3*(15+2)*time.Minute, line.Duration, 30, &line)
+	require.True(t, line.Complete, "%s", describe(&line))
+	requireDuration(t, 3*(15+2)*time.Minute, line.Duration, 30, &line)
 	require.EqualValues(t, 3, line.Moved)
 }
 
-// TestPreviewKeepsAMachine: an old machine that is kept for inspection is not available and not
-// replaced. The rollout goes on around it, and is complete without it.
+// TestPreviewKeepsAMachine: an old machine that is kept for inspection is not available and not replaced. The
+// rollout completes without it.
 func TestPreviewKeepsAMachine(t *testing.T) {
 	d, sets := rolling(3)
 	kept := sets[0].Machines[1]
 	kept.Annotations = map[string]string{machine.DefaultPolicy().Keys.Preserve: "now"}
-	kept.Status.Preservation = machine.Preservation{Request: "now", Since: later.Add(-time.Hour), Until: later.Add(5 * time.Hour)}
-	line := predict(t, d, sets, usual())
-	require.True(t, line.Complete, "%s", brief(&line))
-	near(t, 2*90*time.Second+30*time.Second, line.Duration, 2, &line)
+	kept.Status.Preservation = machine.Preservation{Request: "now", Since: startTime.Add(-time.Hour), Until: startTime.Add(5 * time.Hour)}
+	line := predict(t, d, sets, defaultModel())
+	require.True(t, line.Complete, "%s", describe(&line))
+	requireDuration(t, 2*90*time.Second+30*time.Second, line.Duration, 2, &line)
 	require.Equal(t, []int64{2, 2}, []int64{line.Created, line.Deleted})
 	last := line.Samples[len(line.Samples)-1].Counts
-	require.Equal(t, preview.Counts{Old: 1, New: 2, NewAvailable: 2, Ready: 3}, last, "%s", brief(&line))
+	require.Equal(t, preview.Counts{Old: 1, New: 2, NewAvailable: 2, Ready: 3}, last, "%s", describe(&line))
 }
 
-// TestPreviewKeepsAFailedMachine: the deployment keeps a failed machine by itself, and is complete
-// without another in its place.
+// TestPreviewKeepsAFailedMachine: with AutoPreserve, the deployment keeps a failed machine, and is complete
+// without a replacement.
 func TestPreviewKeepsAFailedMachine(t *testing.T) {
 	d, sets := rolling(3)
 	d.Spec.AutoPreserve = 1
-	model := usual()
+	model := defaultModel()
 	model.Fail = rollout.IntOrPercent{Value: 1}
 	line := predict(t, d, sets, model)
-	require.True(t, line.Complete, "%s", brief(&line))
+	require.True(t, line.Complete, "%s", describe(&line))
 	require.Equal(t, []int64{3, 3, 1}, []int64{line.Created, line.Deleted, line.Failed})
 	last := line.Samples[len(line.Samples)-1].Counts
-	require.Equal(t, preview.Counts{New: 3, NewAvailable: 2, Ready: 2}, last, "%s", brief(&line))
+	require.Equal(t, preview.Counts{New: 3, NewAvailable: 2, Ready: 2}, last, "%s", describe(&line))
 }
 
-// TestPreviewOfACapacity: the provider has room for three VMs. A rollout that needs a fourth one
-// never gets on. One that deletes first does, but a machine that was refused is tried again after ten
-// minutes.
+// TestPreviewOfACapacity: the provider has room for three VMs. A rollout that needs a fourth one is stuck. One
+// that deletes first completes, but a creation that was refused is tried again only after ten minutes.
 func TestPreviewOfACapacity(t *testing.T) {
 	d, sets := rolling(3)
-	model := usual()
+	model := defaultModel()
 	model.Capacity = 3
 	line := predict(t, d, sets, model)
-	require.Equal(t, preview.EndStuck, line.Ending.Reason, "%s", brief(&line))
-	require.EqualValues(t, 3, line.Samples[len(line.Samples)-1].Old, "no old one goes: %s", brief(&line))
+	require.Equal(t, preview.EndStuck, line.Ending.Reason, "%s", describe(&line))
+	require.EqualValues(t, 3, line.Samples[len(line.Samples)-1].Old, "old machines in the end: %s", describe(&line))
 	require.EqualValues(t, 3, line.LowestAvailable)
 
 	d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{}, rollout.IntOrPercent{Value: 1}
 	line = predict(t, d, sets, model)
-	require.True(t, line.Complete, "%s", brief(&line))
+	require.True(t, line.Complete, "%s", describe(&line))
 	require.Equal(t, []int64{3, 3, 0}, []int64{line.Created, line.Deleted, line.Failed})
 	expected := 3 * (10*time.Minute + 90*time.Second)
-	require.InDelta(t, expected+90*time.Second, line.Duration, float64(90*time.Second), "%s", brief(&line))
+	require.InDelta(t, expected+90*time.Second, line.Duration, float64(90*time.Second), "%s", describe(&line))
 
 	model.Capacity = 4
 	roomy := predict(t, d, sets, model)
-	near(t, 3*90*time.Second, roomy.Duration, 2, &roomy)
+	requireDuration(t, 3*90*time.Second, roomy.Duration, 2, &roomy)
 }
 
-// TestPreviewIsDoneBesideAKeptMachine: a fleet with a kept machine is as it should be, though one
-// machine less than wanted is available. The preview does not wait for the status to say so.
-func TestPreviewIsDoneBesideAKeptMachine(t *testing.T) {
+// TestPreviewCompletesBesideAKeptMachine: a fleet with a machine that is kept for inspection is complete,
+// although one machine fewer than wanted is available. The preview does not wait for the status to say so.
+func TestPreviewCompletesBesideAKeptMachine(t *testing.T) {
 	d := stored(3)
 	d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: 3}
-	set := staffed(d, "web-a", 3)
+	set := setWithMachines(d, "web-a", 3)
 	kept := set.Machines[1]
 	kept.Annotations = map[string]string{machine.DefaultPolicy().Keys.Preserve: "now"}
-	kept.Status.Preservation = machine.Preservation{Request: "now", Since: later.Add(-time.Hour), Until: later.Add(5 * time.Hour)}
+	kept.Status.Preservation = machine.Preservation{Request: "now", Since: startTime.Add(-time.Hour), Until: startTime.Add(5 * time.Hour)}
 	d.Spec.Replicas = 4
 	d.Status.Conditions = []object.Condition{
 		{Type: deployment.ConditionProgressing, Status: object.True, Reason: deployment.ProgressAvailable},
 		{Type: deployment.ConditionAvailable, Status: object.True, Reason: deployment.MinimumAvailable},
 	}
-	line := predict(t, d, []deployment.Children{set}, usual())
-	require.True(t, line.Complete, "%s", brief(&line))
-	near(t, 90*time.Second, line.Duration, 1, &line)
+	line := predict(t, d, []deployment.Children{set}, defaultModel())
+	require.True(t, line.Complete, "%s", describe(&line))
+	requireDuration(t, 90*time.Second, line.Duration, 1, &line)
 }

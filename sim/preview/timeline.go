@@ -7,20 +7,20 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Timeline is what a preview says will happen. Offsets count from Model.Start, in whole seconds;
-// numbers are machines.
+// Timeline is what will happen, according to a preview. Offsets count from Model.Start, in whole seconds.
+// Numbers count machines.
 type Timeline struct {
 	Key object.Key // the deployment's
 	Bounds
 
-	// Steps are the orders that were given, in their order.
+	// Steps are the orders that were given, ordered by time.
 	Steps []Step
-	// Samples are the fleet's counts over time: first as it was found, then
-	// after each change. Several may have the same offset.
+	// Samples are the fleet's counts: at the start, and after each change. Several may have the same
+	// offset.
 	Samples []Sample
 
-	// Duration is how long it took until all was done and the last machine was gone. If the preview
-	// ended otherwise, it is how far it got.
+	// Duration is the time until the rollout was complete and the last old machine was gone, or until
+	// the preview ended for another reason.
 	Duration time.Duration
 	// LowestAvailable and HighestTotal are the extremes of the samples.
 	LowestAvailable int32
@@ -28,18 +28,17 @@ type Timeline struct {
 
 	Created int64 // machines whose creation was ordered
 	Deleted int64 // machines whose deletion was ordered
-	Failed  int64 // machines that became Failed, of those created
-	// Selected are machines that were selected to be updated in place. Moved are those of them that
-	// came to their new set.
+	Failed  int64 // created machines that became Failed
+	// Selected counts machines that were selected to be updated in place. Moved counts machines that
+	// moved to the new set after that.
 	Selected int64
 	Moved    int64
-	// Updated are VMs that were changed to what their class says, without a drain.
+	// Updated counts VMs that were changed to what their class says, without a drain.
 	Updated int64
 
-	// Overdue is when the rollout had made no progress for its progress deadline the first time.
-	// Zero: never.
+	// Overdue is when the rollout first exceeded its progress deadline. Zero: never.
 	Overdue time.Duration
-	// Complete: the rollout was done within the limit.
+	// Complete says that the rollout was complete within the limit.
 	Complete bool
 	// Ending says how the preview ended.
 	Ending Ending
@@ -47,9 +46,9 @@ type Timeline struct {
 
 // Bounds are the bounds for the fleet, in machines.
 type Bounds struct {
-	Replicas    int32 // R, wanted; negative ones count as 0
-	Surge       int32 // S, more than R for a time
-	Unavailable int32 // U, of R missing for a time
+	Replicas    int32 // R, the number of machines wanted; a negative one counts as 0
+	Surge       int32 // S, how many more than R there may be
+	Unavailable int32 // U, how many of R may be unavailable
 	Floor       int32 // max(0, R − U); 0 while the deployment is being deleted
 	Ceiling     int32 // R + S, at most math.MaxInt32
 }
@@ -57,13 +56,13 @@ type Bounds struct {
 // Counts are the numbers of machines at one moment, as decisions count them. Machines that are
 // being deleted count as Terminating only.
 type Counts struct {
-	Old          int32 // of sets other than the new one
-	New          int32 // of the new set
-	OldAvailable int32 // of Old, ready for the deployment's MinReady
-	NewAvailable int32 // of New, likewise
-	Ready        int32 // of Old and New, ready for any time
-	Terminating  int32 // ordered to go, and not gone yet
-	Outdated     int32 // of New, whose VM is to be changed, as Model.Updatable allows
+	Old          int32 // in sets other than the new one
+	New          int32 // in the new set
+	OldAvailable int32 // those of Old that have been ready for the deployment's MinReady
+	NewAvailable int32 // those of New that have been ready for the deployment's MinReady
+	Ready        int32 // those of Old and New that are ready
+	Terminating  int32 // machines that are being deleted
+	Outdated     int32 // those of New whose VM is to be changed, see Model.Updatable
 }
 
 // Total returns how many machines there are, without the terminating ones. The ceiling limits it.
@@ -72,38 +71,36 @@ func (c Counts) Total() int32 { return c.Old + c.New }
 // Available returns how many machines are available. The floor limits it.
 func (c Counts) Available() int32 { return c.OldAvailable + c.NewAvailable }
 
-// Unavailable returns how many machines there are that are not available: still coming up, or
-// broken.
+// Unavailable returns how many machines are not available, because they are being created, not ready for
+// long enough, or unhealthy.
 func (c Counts) Unavailable() int32 { return c.Total() - c.Available() }
 
-// Sample is the fleet at one moment.
+// Sample is the counts of the fleet at one moment.
 type Sample struct {
 	After time.Duration // since Model.Start
 	Counts
 }
 
-// Step is one order, to a set or of a set to its machines, or the answer to a request for a
-// rollback. Machines of one set that are selected at once to be updated in place are one step.
-// These are no steps: creations and deletions that follow from a set's size, numbers of revisions,
-// notes about updates in place that select and move nothing, and changes of VMs.
+// Step is one order of the deployment to a set, one order of a set to its machines, or the answer to a
+// request for a rollback. Machines of one set that are selected at the same time to be updated in place
+// are one step. Creations and deletions that follow from a set's size are no steps. Neither are numbers
+// of revisions, notes about updates in place that select and move nothing, and changes of VMs.
 type Step struct {
 	After time.Duration // since Model.Start
-	Set   string        // name of the set that it is about
-	New   bool          // the set has the wanted template
-	// From and To are the set's size before and after; equal unless it is
-	// resized.
+	Set   string        // name of the set
+	New   bool          // whether the set has the wanted template
+	// From and To are the set's size before and after the step.
 	From, To int32
-	// Why is the reason of an order of the deployment to a set. Zero: the
-	// set's own order.
+	// Why is the reason of an order of the deployment. It is zero for an order of the set.
 	Why decision.Why
-	// Machines is the reason of a set's own order to its machines. Zero: the
-	// deployment's order.
+	// Machines is the reason of an order of the set to its machines. It is zero for an order of the
+	// deployment.
 	Machines decision.Why
-	// Seen is what the decision was made from.
+	// Seen is the counts on which the order was decided.
 	Seen Counts
 }
 
-// Reason returns that of Why or, for a set's own order, of Machines.
+// Reason returns the reason of Why or, for an order of the set, of Machines.
 func (s *Step) Reason() string {
 	if s.Machines.Reason != (decision.Reason{}) {
 		return s.Machines.Reason.String()
@@ -111,7 +108,7 @@ func (s *Step) Reason() string {
 	return s.Why.Reason.String()
 }
 
-// String returns the sentence of Why or, for a set's own order, of Machines with the set's name.
+// String returns the sentence of Why or, for an order of the set, that of Machines with the set's name.
 func (s *Step) String() string {
 	if s.Machines.Reason != (decision.Reason{}) {
 		return "set " + s.Set + ": " + s.Machines.String()
@@ -119,27 +116,27 @@ func (s *Step) String() string {
 	return s.Why.String()
 }
 
-// EndReason is how a preview ended, one word for programs.
+// EndReason says in one word, for programs, how a preview ended.
 type EndReason string
 
-// The ways in which a preview ends.
+// These are the ways in which a preview ends.
 const (
-	// EndComplete: all was done. It is the only good end.
+	// EndComplete: the rollout is complete. It is the only good end.
 	EndComplete EndReason = "Complete"
 	// EndLimit: there was more to do when Model.Limit was reached.
 	EndLimit EndReason = "LimitReached"
 	// EndStuck: the rollout made no progress for Model.Patience.
 	EndStuck EndReason = "Stuck"
-	// EndPaused: the deployment is paused, and its sets have what they want, or the rollout made no
-	// progress for Model.Patience.
+	// EndPaused: the deployment is paused, and its sets have the machines that they want, or the rollout
+	// made no progress for Model.Patience.
 	EndPaused EndReason = "Paused"
-	// EndRefused: the deployment can't be acted upon. Its spec is invalid, or it is being deleted
-	// without our finalizer.
+	// EndRefused: the deployment's spec is invalid, or the deployment is being deleted without our
+	// finalizer.
 	EndRefused EndReason = "Refused"
 	// EndFailing: every creation fails, including those that replace failed machines.
 	EndFailing EndReason = "EveryCreationFails"
 	// EndRolloutStopped: so many machines failed that the rollout has stopped, see
-	// deployment.Strategy.StopAfter. Nothing more would happen but replacements of those that failed.
+	// deployment.Strategy.StopAfter. After that, only failed machines would be replaced.
 	EndRolloutStopped EndReason = "RolloutStopped"
 	// EndStopped: the context ended. The preview returns its error.
 	EndStopped EndReason = "Stopped"
@@ -148,13 +145,13 @@ const (
 // Ending is how and why a preview ended. Values are comparable.
 type Ending struct {
 	Reason EndReason
-	// Waits is what the deployment's last decision said.
+	// Waits is the reason of the deployment's last decision.
 	Waits decision.Why
-	// Set is what the set that the deployment waits for said last, if there is such a set.
+	// Set is the last reason of the set that the deployment waits for, if there is one.
 	Set decision.Why
 	// After is when it ended, since Model.Start.
 	After time.Duration
-	// Count is how many machines failed since the rollout last made progress, of EveryCreationFails.
+	// Count is, for EndFailing, how many machines have failed since the rollout last made progress.
 	Count int64
 }
 
@@ -169,7 +166,7 @@ var endings = map[EndReason]decision.Reason{
 	EndStopped:        decision.NewReason("Stopped", "stopped after {wait}, before its end: {cause}"),
 }
 
-// String returns a sentence that a person can act on.
+// String returns a sentence for people.
 func (e Ending) String() string {
 	reason, ok := endings[e.Reason]
 	if !ok {
@@ -178,8 +175,8 @@ func (e Ending) String() string {
 	return decision.Why{Reason: reason, For: e.After, Count: e.Count, Cause: waits{e.Waits, e.Set}}.String()
 }
 
-// waits returns what a preview that ended still waited for: the deployment, and the set it waits
-// for.
+// waits is what a rollout still waited for when its preview ended: the reason of the deployment, and that
+// of the set it waits for.
 type waits struct{ deployment, set decision.Why }
 
 func (w waits) String() string {

@@ -6,39 +6,39 @@ import (
 	"time"
 )
 
-// Clock is virtual time, with the timers that are due and the tasks that are under way. Timers at
-// the same instant run in a random order. New makes it. It is not safe for concurrent use.
+// Clock is virtual time, with the scheduled timers and the tasks that are under way. Timers at the same
+// instant run in a random order. New makes it. It is not safe for concurrent use.
 type Clock struct {
-	// Brisk makes tasks continue at once if a pause takes no time. Otherwise a pause lets others
-	// run that are due at the same instant.
-	Brisk bool
+	// SkipEmptyPauses makes tasks continue at once after a pause of no time. Otherwise timers that are
+	// due at the same instant may run during such a pause.
+	SkipEmptyPauses bool
 
-	now    time.Time
-	timers timetable
-	seq    uint64
-	chance func(n int) int // returns a number below n
-	within *task           // the one that is running, or nil
-	tasks  []*task
-	idle   []*task
-	closed bool
+	now     time.Time
+	timers  timetable
+	seq     uint64
+	chance  func(n int) int // returns a number below n
+	current *task           // the task that is running, or nil
+	tasks   []*task
+	idle    []*task // tasks that have ended, to be reused
+	closed  bool
 }
 
 // New makes a clock that shows now. chance(n) returns a number from 0 to n-1: it orders the timers
 // of an instant.
 func New(now time.Time, chance func(n int) int) *Clock { return &Clock{now: now, chance: chance} }
 
-// Now is the time that the clock shows.
+// Now returns the time that the clock shows.
 func (c *Clock) Now() time.Time { return c.now }
 
-// Set makes the clock show another time. It runs no timer: one that is overdue then runs next.
+// Set makes the clock show another time. It runs no timers. The next Step runs one that is overdue.
 func (c *Clock) Set(now time.Time) { c.now = now }
 
-// timer is something to do at an instant.
+// timer calls do at an instant.
 type timer struct {
-	at   time.Time
-	luck int
-	seq  uint64
-	do   func()
+	at    time.Time
+	order int    // random, orders the timers of the same instant
+	seq   uint64 // orders timers with the same order
+	do    func()
 }
 
 // After schedules do to run once d has passed.
@@ -47,8 +47,7 @@ func (c *Clock) After(d time.Duration, do func()) {
 	heap.Push(&c.timers, timer{c.now.Add(max(d, 0)), c.chance(1 << 20), c.seq, do})
 }
 
-// Step runs the next timer, at the time at which it is due. It returns false if none is due up to
-// until.
+// Step runs the next timer, at the time at which it is due. It returns false if none is due until then.
 func (c *Clock) Step(until time.Time) bool {
 	if len(c.timers) == 0 || c.timers[0].at.After(until) {
 		return false
@@ -61,13 +60,13 @@ func (c *Clock) Step(until time.Time) bool {
 	return true
 }
 
-// task is a pass that is under way. It runs alone until it pauses. Tasks are reused, because their
-// stacks have grown already.
+// task is a coroutine: nothing else runs until it pauses. Tasks are reused, because their stacks have
+// grown already.
 type task struct {
 	yield func(time.Duration) bool
 	next  func() (time.Duration, bool)
 	stop  func()
-	do    func() // nil: it is idle
+	do    func() // nil: the task is idle
 }
 
 func newTask() *task {
@@ -82,7 +81,7 @@ func newTask() *task {
 	return t
 }
 
-// Begin starts a task. The task runs up to its first pause at once.
+// Begin starts a task, and runs it up to its first pause.
 func (c *Clock) Begin(do func()) {
 	var t *task
 	if last := len(c.idle) - 1; last >= 0 {
@@ -97,10 +96,10 @@ func (c *Clock) Begin(do func()) {
 
 // resume runs a task up to its next pause or its end.
 func (c *Clock) resume(t *task) {
-	before := c.within
-	c.within = t
+	before := c.current
+	c.current = t
 	d, _ := t.next()
-	c.within = before
+	c.current = before
 	if t.do == nil {
 		c.idle = append(c.idle, t)
 		return
@@ -110,13 +109,13 @@ func (c *Clock) resume(t *task) {
 	}
 }
 
-// parked is what a task yields that is not resumed by time.
+// parked is what a task yields that something other than a timer resumes.
 const parked = time.Duration(-1)
 
-// Await calls do in a task of its own, and returns true when do has returned. It returns false if d
-// passes before that, and do continues. Outside a task, and once the clock is closed, it just calls do.
+// Await calls do in a task of its own, and returns true when do has returned. If d passes before that,
+// it returns false while do continues. Outside a task, and once the clock is closed, it just calls do.
 func (c *Clock) Await(d time.Duration, do func()) bool {
-	me := c.within
+	me := c.current
 	if me == nil || c.closed {
 		do()
 		return true
@@ -145,23 +144,23 @@ func (c *Clock) Await(d time.Duration, do func()) bool {
 	return returned
 }
 
-// Close runs all tasks to their ends without letting time pass. Nothing happens after that.
+// Close runs all tasks to their ends without letting time pass. No timer runs after that.
 func (c *Clock) Close() {
 	c.closed = true
 	for _, t := range c.tasks {
-		c.within = t
+		c.current = t
 		for more := true; t.do != nil && more; {
 			_, more = t.next()
 		}
 		t.stop()
 	}
-	c.within, c.tasks, c.idle, c.timers = nil, nil, nil, nil
+	c.current, c.tasks, c.idle, c.timers = nil, nil, nil, nil
 }
 
-// Pause gives other tasks time d to run. Outside a task it does nothing.
+// Pause suspends the current task for d. Outside a task it does nothing.
 func (c *Clock) Pause(d time.Duration) {
-	if c.within != nil && (d > 0 || !c.Brisk) {
-		c.within.yield(d)
+	if c.current != nil && (d > 0 || !c.SkipEmptyPauses) {
+		c.current.yield(d)
 	}
 }
 
@@ -175,8 +174,8 @@ func (t timetable) Less(i, j int) bool {
 	switch {
 	case !a.at.Equal(b.at):
 		return a.at.Before(b.at)
-	case a.luck != b.luck:
-		return a.luck < b.luck
+	case a.order != b.order:
+		return a.order < b.order
 	}
 	return a.seq < b.seq
 }

@@ -12,21 +12,21 @@ import (
 
 var start = time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 
-// run is a clock, and what happened by it: seconds since start, and what.
+// run is a clock and a log of what happened, each entry with the seconds since start.
 type run struct {
 	*clock.Clock
 	seen []string
 }
 
-// newRun makes a clock that orders the timers of an instant by luck, in the order in which they are
-// scheduled. Without any it keeps that order.
-func newRun(luck ...int) *run {
+// newRun makes a clock whose "random" numbers are those of order. Without them, timers of an instant run in
+// the order in which they were scheduled.
+func newRun(order ...int) *run {
 	return &run{Clock: clock.New(start, func(int) int {
-		if len(luck) == 0 {
+		if len(order) == 0 {
 			return 0
 		}
-		next := luck[0]
-		luck = luck[1:]
+		next := order[0]
+		order = order[1:]
 		return next
 	})}
 }
@@ -54,8 +54,8 @@ func TestTimersRunInTheirOrder(t *testing.T) {
 	require.Equal(t, start.Add(3*time.Second), r.Now())
 }
 
-// TestChanceOrdersAnInstant: of timers at the same instant, the one with the smaller number runs
-// first. With equal numbers it is the one that was scheduled first.
+// TestChanceOrdersAnInstant: of timers at the same instant, the one with the smaller random number runs
+// first. With equal numbers, the one that was scheduled first does.
 func TestChanceOrdersAnInstant(t *testing.T) {
 	r := newRun(2, 1, 3, 1)
 	for _, what := range []string{"a", "b", "c", "d"} {
@@ -64,7 +64,7 @@ func TestChanceOrdersAnInstant(t *testing.T) {
 	require.Equal(t, []string{"1 b", "1 d", "1 a", "1 c"}, r.stepAll())
 }
 
-// TestSetRunsNothing: what is overdue after Set runs at the time that was set.
+// TestSetRunsNothing: Set runs no timers. Overdue timers run at the time that was set.
 func TestSetRunsNothing(t *testing.T) {
 	r := newRun()
 	r.schedule(time.Second, "overdue")
@@ -73,11 +73,11 @@ func TestSetRunsNothing(t *testing.T) {
 	require.Equal(t, []string{"5 overdue"}, r.stepAll())
 }
 
-// TestTasksPause: a task runs alone up to its pause, and what is due meanwhile runs before it goes
-// on.
+// TestTasksPause: a task runs alone up to its pause. Timers that are due during the pause run before it
+// continues.
 func TestTasksPause(t *testing.T) {
 	r := newRun()
-	for range 2 { // the second task uses the stack of the first one
+	for range 2 { // the second time, the task is reused
 		r.seen = nil
 		r.Set(start)
 		r.schedule(time.Second, "other")
@@ -91,25 +91,25 @@ func TestTasksPause(t *testing.T) {
 	}
 }
 
-// TestPauseWithoutTime: it lets others run that are due at the same instant, unless the clock is
-// brisk.
+// TestPauseWithoutTime: a pause of no time lets timers of the same instant run, unless SkipEmptyPauses is
+// set.
 func TestPauseWithoutTime(t *testing.T) {
-	for brisk, want := range map[bool][]string{false: {"0 other", "0 goes on"}, true: {"0 goes on", "0 other"}} {
+	for skip, want := range map[bool][]string{false: {"0 other", "0 goes on"}, true: {"0 goes on", "0 other"}} {
 		r := newRun()
-		r.Brisk = brisk
+		r.SkipEmptyPauses = skip
 		r.schedule(0, "other")
 		r.Begin(func() {
 			r.Pause(0)
 			r.note("goes on")
 		})
-		require.Equal(t, want, r.stepAll(), "brisk: %t", brisk)
+		require.Equal(t, want, r.stepAll(), "SkipEmptyPauses: %t", skip)
 	}
 	r := newRun()
 	r.Pause(time.Hour) // outside a task
 	require.Equal(t, start, r.Now())
 }
 
-// TestClose: tasks end without their pauses, and no timer runs any more.
+// TestClose: tasks run to their ends without pauses, and no timer runs any more.
 func TestClose(t *testing.T) {
 	r := newRun()
 	r.schedule(time.Second, "other")
@@ -122,7 +122,7 @@ func TestClose(t *testing.T) {
 	require.Equal(t, []string{"0 ends"}, r.stepAll())
 }
 
-// TestAwait: a task waits for another one, up to a time. The other goes on.
+// TestAwait: a task waits for another task, for a limited time. The other one continues after that.
 func TestAwait(t *testing.T) {
 	r := newRun()
 	for _, takes := range []time.Duration{0, 2 * time.Second, 9 * time.Second} {
@@ -142,7 +142,7 @@ func TestAwait(t *testing.T) {
 	}, r.stepAll())
 }
 
-// TestAwaitOutsideATask: it is a plain call, as it is once the clock is closed.
+// TestAwaitOutsideATask: outside a task, and once the clock is closed, Await just calls its function.
 func TestAwaitOutsideATask(t *testing.T) {
 	r := newRun()
 	require.True(t, r.Await(time.Second, func() { r.note("plain") }))

@@ -1,3 +1,3 @@
-// Package clock is the virtual time of a simulated world. A Clock runs what is due, one thing after
-// another, and lets tasks wait for each other without a goroutine that runs beside them.
+// Package clock is the virtual time of a simulated world. A Clock runs timers one after another, and
+// tasks that can pause and wait for each other. Only one of them runs at a time.
 package clock

@@ -10,26 +10,26 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Cluster is the apps of a world with their pods, budgets and volumes, and the controllers that keep
-// them. New makes it.
+// Cluster holds apps with their pods, disruption budgets and volumes, and does what the controllers do.
+// New makes it.
 type Cluster struct {
 	*workload
 	volumes *volumes
-	number  int                      // of pods there have been
-	budgets map[string]*drain.Budget // by app, as their status says
+	number  int                      // of pods created so far
+	budgets map[string]*drain.Budget // by app
 }
 
 // New returns a cluster without apps.
 func New(w World) *Cluster {
 	c := &Cluster{workload: &workload{world: w}, budgets: map[string]*drain.Budget{}}
-	c.volumes, c.reconcile = &volumes{workload: c.workload}, c.keep
+	c.volumes, c.reconcile = &volumes{workload: c.workload}, c.reconcileApps
 	return c
 }
 
 // Watch sets the function that receives the name of each node whose pods have changed.
 func (c *Cluster) Watch(changed func(node string)) { c.tell = changed }
 
-// StopFaults takes off everything that is stuck.
+// StopFaults detaches all stuck volumes.
 func (c *Cluster) StopFaults() { c.volumes.stopFaults() }
 
 // Start adds an app.
@@ -42,24 +42,24 @@ func (c *Cluster) Start(app App) {
 			DesiredHealthy: int32(app.MinAvailable), ExpectedPods: int32(app.Replicas),
 		}
 	}
-	c.keep()
+	c.reconcileApps()
 }
 
-// keep brings every app to its number, binds pods to nodes, and recounts the budgets, as
-// controllers and scheduler do.
-func (c *Cluster) keep() {
+// reconcileApps brings every app to its number of pods, binds pods to nodes, attaches volumes, and
+// updates the budgets, as the controllers and the scheduler do.
+func (c *Cluster) reconcileApps() {
 	for i := range c.apps {
 		app := &c.apps[i]
-		c.tidy(app)
-		c.grow(app)
-		c.shed(app)
+		c.deleteFinished(app)
+		c.createMissing(app)
+		c.deleteSurplus(app)
 	}
 	for _, p := range c.pods {
 		if p.node == "" && p.active() {
 			c.bind(p)
 		}
 	}
-	c.volumes.look()
+	c.volumes.attachAndDetach()
 	for name, b := range c.budgets {
 		now := *b
 		now.CurrentHealthy, now.Disrupted, now.ExpectedPods = int32(c.Healthy(name)), 0, int32(c.expected(name))
@@ -68,9 +68,9 @@ func (c *Cluster) keep() {
 	}
 }
 
-// tidy deletes the finished pods of an app whose pods have names of their own, as the
-// controller of a StatefulSet does before it makes another of that name.
-func (c *Cluster) tidy(app *App) {
+// deleteFinished deletes the finished pods of an app whose pods are numbered, as the controller of a
+// StatefulSet does before it creates another pod with that name.
+func (c *Cluster) deleteFinished(app *App) {
 	if app.Volumes == 0 || app.Work > 0 {
 		return
 	}
@@ -100,8 +100,8 @@ func (c *Cluster) activeOf(app string) (n int) {
 	return n
 }
 
-// expected is how many pods a budget that names a number expects: one for each object, finished
-// ones included, without those that were told to terminate.
+// expected returns how many pods a budget with a fixed number expects: all pods that were not told to
+// terminate, including finished ones.
 func (c *Cluster) expected(app string) (n int) {
 	for _, p := range c.pods {
 		if p.app == app && p.GraceEnds.IsZero() {
@@ -111,8 +111,8 @@ func (c *Cluster) expected(app string) (n int) {
 	return n
 }
 
-// shed terminates surplus pods, the youngest first.
-func (c *Cluster) shed(app *App) {
+// deleteSurplus tells surplus pods to terminate, the youngest first.
+func (c *Cluster) deleteSurplus(app *App) {
 	for i := len(c.pods) - 1; i >= 0 && c.activeOf(app.Name) > app.Replicas; i-- {
 		if p := c.pods[i]; p.app == app.Name && p.active() {
 			c.terminate(p, p.Grace)
@@ -120,8 +120,8 @@ func (c *Cluster) shed(app *App) {
 	}
 }
 
-// grow makes the pods that are missing.
-func (c *Cluster) grow(app *App) {
+// createMissing creates the missing pods.
+func (c *Cluster) createMissing(app *App) {
 	if app.Volumes > 0 {
 		for i := range app.Replicas {
 			c.addNumbered(app, i)
@@ -133,8 +133,8 @@ func (c *Cluster) grow(app *App) {
 	}
 }
 
-// addNumbered makes the pod of a number, unless one is there. The pods of a Job have names of their
-// own, so another takes the place of one that has finished or is terminating.
+// addNumbered creates the pod with a number, unless it exists. The pods of a Job have unique names, so
+// the next pod need not wait until a finished or terminating one is gone.
 func (c *Cluster) addNumbered(app *App, i int) {
 	name := fmt.Sprintf("%s-%d", app.Name, i)
 	if slices.ContainsFunc(c.pods, func(p *pod) bool {
@@ -145,7 +145,7 @@ func (c *Cluster) addNumbered(app *App, i int) {
 	c.add(app)
 	last := c.pods[len(c.pods)-1]
 	last.index = i
-	p := last.Pod // not seen by anything yet
+	p := last.Pod // may be changed, because nothing has seen it yet
 	if p.Priority = int32(i % 2); app.Work == 0 {
 		p.Name, p.Owner.Kind = name, "StatefulSet"
 	}
@@ -167,7 +167,7 @@ func (c *Cluster) add(app *App) {
 	}
 }
 
-// bind puts a pod on the node with the fewest pods, among those that accept pods.
+// bind binds a pod to the node with the fewest pods, among those that accept it.
 func (c *Cluster) bind(p *pod) {
 	best, fewest := "", 0
 	for _, n := range c.world.Nodes() {
@@ -184,7 +184,7 @@ func (c *Cluster) bind(p *pod) {
 	p.node = best
 	c.changed(best)
 	c.world.After(max(time.Second, c.appOf(p).Boot), func() { c.run(p) })
-	c.volumes.look()
+	c.volumes.attachAndDetach()
 }
 
 // run makes a pod healthy once it has its volumes.
@@ -196,14 +196,14 @@ func (c *Cluster) run(p *pod) {
 	default:
 		p.healthy = true
 		c.Soon()
-		c.live(p)
+		c.scheduleEnd(p)
 	}
 }
 
-// mountRetry is how often a pod looks for its volumes.
+// mountRetry is how often a pod checks whether it has its volumes.
 const mountRetry = 15 * time.Second
 
-// takesPods reports whether a node takes a pod, of those that tolerate everything or of the others.
+// takesPods reports whether a node accepts a pod that tolerates everything, or one that does not.
 func takesPods(n *machine.Node, tolerates bool) bool {
 	ready := object.FindCondition(n.Conditions, machine.NodeReady)
 	if n.Deleted() || ready == nil || ready.Status != object.True {
@@ -212,7 +212,7 @@ func takesPods(n *machine.Node, tolerates bool) bool {
 	return tolerates || !n.Unschedulable && !slices.ContainsFunc(n.Taints, func(t object.Taint) bool { return t.Effect == object.NoSchedule })
 }
 
-// find returns the pod that an order means, or nil if that pod is gone or another one has its name.
+// find returns the pod of an order, or nil if it is gone, even if another pod has its name.
 func (c *Cluster) find(o drain.Order) *pod {
 	for _, p := range c.pods {
 		if p.Key == o.Pod && p.UID == o.UID {
@@ -222,8 +222,8 @@ func (c *Cluster) find(o drain.Order) *pod {
 	return nil
 }
 
-// Evict answers as the eviction API does. It asks the budgets and counts down what they allow until
-// their controller counts again.
+// Evict answers as the eviction API does. It respects the budgets, and counts down the disruptions that
+// they allow until their controller counts again.
 func (c *Cluster) Evict(o drain.Order) drain.Answer {
 	p := c.find(o)
 	if p == nil {
@@ -267,24 +267,25 @@ func (c *Cluster) Delete(o drain.Order) drain.Answer {
 	return drain.Answer{Result: drain.Accepted}
 }
 
-// Lost removes the pods of a node that is gone, or whose VM is: the cluster collects them.
+// Lost removes the pods of a node that is gone or whose VM is gone, as a cluster's garbage collector does.
 func (c *Cluster) Lost(node string) {
 	for _, p := range c.on(node) {
-		c.ended(p, true)
+		c.containersEnded(p, true)
 	}
 	c.volumes.lost(node)
 }
 
-// EvictionTried tells that an eviction was ordered.
+// EvictionTried is the event that an eviction was ordered. It may be refused.
 type EvictionTried struct{ Pod Pod }
 
-// PodEvicted tells that a pod is told to terminate by an eviction, and where its volumes are.
+// PodEvicted is the event that an eviction has told a pod to terminate. It has the states of the pod's
+// volumes.
 type PodEvicted struct {
 	Pod     Pod
 	Volumes []Volume
 }
 
-// PodDeleted tells that the deletion of a pod was ordered that had not been told to terminate.
+// PodDeleted is the event that the deletion of a pod was ordered that had not been told to terminate.
 type PodDeleted struct{ Pod Pod }
 
 // Budgets returns the budgets of a namespace.
@@ -312,7 +313,7 @@ func (c *Cluster) Detach(attachment string) drain.Answer {
 	return drain.Answer{Result: drain.NotFound}
 }
 
-// Bound returns the volumes of claims.
+// Bound returns the volumes that are bound to claims.
 func (c *Cluster) Bound(claims []object.Key) (out []*drain.Volume) {
 	for _, v := range c.volumes.all {
 		if slices.Contains(claims, v.Claim) {
@@ -322,7 +323,7 @@ func (c *Cluster) Bound(claims []object.Key) (out []*drain.Volume) {
 	return out
 }
 
-// Attachments returns the attachments to a node, and those of volumes of these names.
+// Attachments returns the attachments to a node, and those of the volumes with these names.
 func (c *Cluster) Attachments(node string, names []string) []*drain.Attachment {
 	out := []*drain.Attachment{}
 	for _, v := range c.volumes.all {
@@ -333,7 +334,7 @@ func (c *Cluster) Attachments(node string, names []string) []*drain.Attachment {
 	return out
 }
 
-// UsersOf returns the pods of a volume, on any node.
+// UsersOf returns the pods that use a volume, on any node.
 func (c *Cluster) UsersOf(volume string) (pods []*drain.Pod) {
 	for _, p := range c.pods {
 		if slices.ContainsFunc(c.volumes.of(p), func(v *persistentVolume) bool { return v.Name == volume }) {

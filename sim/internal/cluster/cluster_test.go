@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/cluster"
 )
 
-// world is two ready nodes, time, and no chance: what may take a while takes as long as it may.
+// world has two ready nodes and no randomness: each random time is the longest possible.
 type world struct {
 	*clock.Clock
 	nodes  []*machine.Node
@@ -64,8 +64,8 @@ func last[T any](t *testing.T, w *world) (found T) {
 
 func order(p *drain.Pod) drain.Order { return drain.Order{Pod: p.Key, UID: p.UID} }
 
-// TestEvictionTellsWhereTheVolumesAre: the event of an eviction has the volumes of the pod and what
-// they are attached to. Invariants follow them from there.
+// TestEvictionTellsWhereTheVolumesAre: the event of an eviction has the states of the pod's volumes, for the
+// invariants to follow.
 func TestEvictionTellsWhereTheVolumesAre(t *testing.T) {
 	w := newWorld()
 	c := cluster.New(w)
@@ -93,8 +93,8 @@ func TestEvictionTellsWhereTheVolumesAre(t *testing.T) {
 	require.Equal(t, 1, c.Healthy("db"))
 }
 
-// TestBudgetIsCountedDown: an eviction takes what the budget allows, until its controller has
-// counted again.
+// TestBudgetIsCountedDown: an eviction uses up a disruption that the budget allows, until the controller
+// counts again.
 func TestBudgetIsCountedDown(t *testing.T) {
 	w := newWorld()
 	c := cluster.New(w)
@@ -106,15 +106,15 @@ func TestBudgetIsCountedDown(t *testing.T) {
 
 	require.Equal(t, drain.Accepted, c.Evict(order(pods[0])).Result)
 	require.Equal(t, drain.Refused, c.Evict(order(pods[1])).Result)
-	require.Equal(t, drain.Accepted, c.Evict(order(pods[0])).Result, "it terminates already")
+	require.Equal(t, drain.Accepted, c.Evict(order(pods[0])).Result, "the pod is terminating already")
 	require.Equal(t, int32(0), c.Budgets("apps")[0].DisruptionsAllowed)
 	require.Empty(t, c.Budgets("elsewhere"))
 	w.pass(time.Minute)
-	require.Equal(t, drain.Accepted, c.Evict(order(pods[1])).Result, "another one has taken the place of the first")
+	require.Equal(t, drain.Accepted, c.Evict(order(pods[1])).Result, "another pod has replaced the first")
 	require.Equal(t, drain.NotFound, c.Delete(order(pods[0])).Result)
 }
 
-// TestFinalizerKeepsAFinishedPod: the pod is seen as a finished one until its finalizer goes.
+// TestFinalizerKeepsAFinishedPod: a pod exists as a finished one until its finalizer is removed.
 func TestFinalizerKeepsAFinishedPod(t *testing.T) {
 	w := newWorld()
 	w.faults = cluster.Faults{KeptPod: 1, KeptPodFor: time.Hour}

@@ -9,38 +9,37 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// persistentVolume is one of the cluster. A controller attaches it to one node at a time and asks
-// nothing else.
+// persistentVolume is a volume of the cluster. A controller attaches it to at most one node at a time.
 type persistentVolume struct {
 	*drain.Volume
 	at    *drain.Attachment // nil if attached to no node; it is replaced, never changed
-	since time.Time         // when it was last to be attached to a node
-	stuck bool              // does not come off a node that runs
+	since time.Time         // when its last attachment began
+	stuck bool              // it can't be detached from a running node
 }
 
-// on reports whether the volume is attached to a node, or about to be, or not quite detached.
+// on reports whether the volume is attached to a node, or is being attached or detached.
 func (v *persistentVolume) on(node string) bool { return v.at != nil && v.at.Node == node }
 
-// Volume is a volume as an event shows it.
+// Volume is the state of a volume in an event.
 type Volume struct {
 	Name  string
 	At    *drain.Attachment // nil if attached to no node
-	Since time.Time         // when it was last to be attached to a node
+	Since time.Time         // when its last attachment began
 }
 
 func (v *persistentVolume) state() Volume { return Volume{v.Name, v.at, v.since} }
 
-// On reports whether the volume was attached to a node, or about to be, or not quite detached.
+// On reports whether the volume was attached to a node, or was being attached or detached.
 func (v Volume) On(node string) bool { return v.At != nil && v.At.Node == node }
 
-// volumes are those of a world, in the order of their making.
+// volumes holds all volumes, in the order of their creation.
 type volumes struct {
 	*workload
 	all    []*persistentVolume
-	number int // of attachments
+	number int // of attachments so far
 }
 
-// claim returns the volume of a claim, and makes it at the first call.
+// claim returns the volume of a claim. It creates the volume at the first call.
 func (s *volumes) claim(name string) *persistentVolume {
 	for _, v := range s.all {
 		if v.Claim.Name == name {
@@ -62,7 +61,7 @@ func (s *volumes) of(p *pod) (out []*persistentVolume) {
 	return out
 }
 
-// statesOf returns where the volumes of a pod are.
+// statesOf returns the states of the volumes of a pod.
 func (s *volumes) statesOf(p *pod) (out []Volume) {
 	for _, v := range s.of(p) {
 		out = append(out, v.state())
@@ -70,8 +69,8 @@ func (s *volumes) statesOf(p *pod) (out []Volume) {
 	return out
 }
 
-// look attaches what a pod waits for, and detaches what none does.
-func (s *volumes) look() {
+// attachAndDetach attaches the volumes that pods wait for, and detaches those that no pod uses.
+func (s *volumes) attachAndDetach() {
 	for _, p := range s.pods {
 		if p.node == "" {
 			continue
@@ -89,8 +88,8 @@ func (s *volumes) look() {
 	}
 }
 
-// used reports whether a pod on the volume's node needs it. A finished pod does not, even if its
-// object is still there.
+// used reports whether a pod on the volume's node uses it. A finished pod does not, even if its object
+// still exists.
 func (s *volumes) used(v *persistentVolume) bool {
 	return slices.ContainsFunc(s.pods, func(p *pod) bool {
 		return p.node == v.at.Node && !p.Finished && slices.Contains(p.Claims, v.Claim.Name)
@@ -118,26 +117,26 @@ func (s *volumes) attach(v *persistentVolume, node string) {
 // attachTime is the shortest time in which a volume is attached or detached.
 const attachTime = 4 * time.Second
 
-// detach takes a volume off its node. A stuck one is released with the VM.
+// detach begins to detach a volume. A stuck volume stays until the VM of its node is gone.
 func (s *volumes) detach(v *persistentVolume) {
-	going := *v.at
-	going.DeletedAt = s.world.Now().Truncate(time.Second)
-	v.at = &going
-	s.moved(v, going.Node)
+	detaching := *v.at
+	detaching.DeletedAt = s.world.Now().Truncate(time.Second)
+	v.at = &detaching
+	s.moved(v, detaching.Node)
 	switch d := attachTime + s.world.UpTo(attachTime); {
 	case s.world.Happens(s.world.Faults().StuckVolume):
 		s.world.Count(VolumeStuck)
 		v.stuck = true
 	case s.world.Faults().SlowVolume > 0:
 		s.world.Count(VolumeSlow)
-		s.released(v, d+s.world.UpTo(s.world.Faults().SlowVolume))
+		s.releaseAfter(v, d+s.world.UpTo(s.world.Faults().SlowVolume))
 	default:
-		s.released(v, d)
+		s.releaseAfter(v, d)
 	}
 }
 
-// released takes a volume off its node after a while.
-func (s *volumes) released(v *persistentVolume, after time.Duration) {
+// releaseAfter ends a volume's attachment after a while.
+func (s *volumes) releaseAfter(v *persistentVolume, after time.Duration) {
 	name := v.at.Name
 	s.world.After(after, func() {
 		if v.at == nil || v.at.Name != name {
@@ -150,25 +149,25 @@ func (s *volumes) released(v *persistentVolume, after time.Duration) {
 	})
 }
 
-// lost takes the volumes off a node whose VM is gone, stuck ones too.
+// lost detaches the stuck volumes of a node whose VM is gone.
 func (s *volumes) lost(node string) {
 	for _, v := range s.all {
 		if v.on(node) && v.stuck {
-			s.released(v, attachTime)
+			s.releaseAfter(v, attachTime)
 		}
 	}
 }
 
-// stopFaults takes off everything that is stuck.
+// stopFaults detaches all stuck volumes.
 func (s *volumes) stopFaults() {
 	for _, v := range s.all {
 		if v.stuck {
-			s.released(v, attachTime)
+			s.releaseAfter(v, attachTime)
 		}
 	}
 }
 
-// moved reports a change of a volume at a node.
+// moved reports that a volume's attachment to a node has changed.
 func (s *volumes) moved(v *persistentVolume, node string) {
 	s.world.Emit(VolumeMoved{v.state()})
 	s.changed(node)
@@ -184,8 +183,8 @@ func (s *volumes) mounted(p *pod) bool {
 	return true
 }
 
-// VolumeMoved tells that a volume is attached or detached, or about to be.
+// VolumeMoved is the event that a volume was attached or detached, or that this has begun.
 type VolumeMoved struct{ Volume Volume }
 
-// DetachOrdered tells that the manager has ordered to take a volume off its node.
+// DetachOrdered is the event that the manager has ordered the detachment of a volume.
 type DetachOrdered struct{ Volume Volume }

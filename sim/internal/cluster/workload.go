@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// App is a sim.App.
+// App has the fields of sim.App.
 type App struct {
 	Name         string
 	Replicas     int
@@ -19,17 +19,17 @@ type App struct {
 	Tolerates    bool
 }
 
-// Pod is a pod as an event shows it, and the node that it is bound to.
+// Pod is a pod in an event, and the node to which it is bound.
 type Pod struct {
 	*drain.Pod
 	Node string
 }
 
-// pod is a pod of an app. drain.Pod is what others see: it is replaced, never changed.
+// pod is a pod of an app. Its drain.Pod is what others see: it is replaced, never changed.
 type pod struct {
 	*drain.Pod
 	app     string
-	index   int    // among the pods with volumes of its app
+	index   int    // its number, if the pods of its app have volumes
 	node    string // empty: not bound yet
 	healthy bool
 	kept    bool // a finalizer keeps its object
@@ -41,7 +41,7 @@ func (p *pod) bound() Pod { return Pod{p.Pod, p.node} }
 // terminate.
 func (p *pod) active() bool { return p.GraceEnds.IsZero() && !p.Finished }
 
-// workload is what runs in the cluster: apps and their pods.
+// workload holds the apps and their pods.
 type workload struct {
 	world World
 	apps  []App
@@ -53,7 +53,7 @@ type workload struct {
 	tell      func(node string)
 }
 
-// Soon schedules a pass of the controllers after a moment. A change of a node leads to one.
+// Soon schedules a pass of the controllers. It is called after changes of nodes and pods.
 func (w *workload) Soon() {
 	if len(w.apps) > 0 {
 		w.world.After(time.Second+w.world.UpTo(2*time.Second), w.reconcile)
@@ -73,7 +73,7 @@ func (w *workload) appOf(p *pod) *App {
 	return &w.apps[i]
 }
 
-// on are the pods bound to a node.
+// on returns the pods bound to a node.
 func (w *workload) on(node string) (pods []*pod) {
 	for _, p := range w.pods {
 		if p.node == node {
@@ -91,7 +91,7 @@ func (w *workload) On(node string) (pods []*drain.Pod) {
 	return pods
 }
 
-// Healthy is how many pods of an app are healthy.
+// Healthy returns how many pods of an app are healthy.
 func (w *workload) Healthy(app string) (n int) {
 	for _, p := range w.pods {
 		if p.app == app && p.healthy && p.active() {
@@ -101,7 +101,7 @@ func (w *workload) Healthy(app string) (n int) {
 	return n
 }
 
-// Replicas is how many pods an app is to have.
+// Replicas returns how many pods an app should have.
 func (w *workload) Replicas(app string) int {
 	for _, a := range w.apps {
 		if a.Name == app {

@@ -1,5 +1,5 @@
-// Package cluster is what runs on the nodes of a simulated fleet: apps, whose pods controllers keep
-// at their number, their disruption budgets and their volumes. It behaves as an API server, its
+// Package cluster simulates what runs on the nodes of a fleet: apps and their pods, disruption budgets
+// and volumes, and the controllers that keep the number of pods. It behaves as an API server, its
 // controllers and kubelets do. It knows nothing of machines, VMs or the manager.
 //
 // Its events are EvictionTried, PodEvicted, PodDeleted, VolumeMoved and DetachOrdered. Each is
@@ -12,16 +12,16 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// World is what a cluster stands on.
+// World is what a cluster needs from the simulated world.
 type World interface {
 	Now() time.Time
 	// After schedules do to run once d has passed.
 	After(d time.Duration, do func())
-	// UpTo returns a time from 0 to d, by chance.
+	// UpTo returns a random time from 0 to d.
 	UpTo(d time.Duration) time.Duration
 	// Happens reports true with probability p, and false once faults have stopped.
 	Happens(p float64) bool
-	// Faults are those that may happen now.
+	// Faults returns the faults that may happen now.
 	Faults() Faults
 	// Stopped reports whether faults have stopped.
 	Stopped() bool
@@ -33,14 +33,14 @@ type World interface {
 	Nodes() []*machine.Node
 }
 
-// Faults are how likely it is that a pod or a volume misbehaves, and for how long: the fields of
-// those names in sim.Faults.
+// Faults say how likely it is that a pod or a volume misbehaves, and for how long: see the fields with
+// the same names in sim.Faults.
 type Faults struct {
 	PodEnd, KeptPodFor, SlowVolume  time.Duration
 	KeptPod, FailedPod, StuckVolume float64
 }
 
-// Fault is a kind of misbehaviour: the one of that name in package sim.
+// Fault is a kind of fault: the one with the same name in package sim.
 type Fault int
 
 // The faults of pods and volumes.

@@ -19,7 +19,7 @@ var (
 	_ pooldriver.Lister   = (*Provider)(nil)
 )
 
-// admit returns the zone that a call's class asks for, if the call has what it needs.
+// admit returns the zone that the class of a call asks for, or an error if the call is refused.
 func (p *Provider) admit(ctx context.Context, class *machine.Class, secret *machine.Secret) (zone string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", codes.Wrap(codes.Of(err), err, "the call was given up before it began")
@@ -42,7 +42,7 @@ func (p *Provider) of(ctx context.Context, r *pooldriver.Request) (g *Group, zon
 	return p.all[r.Pool.Key], zone, nil
 }
 
-// missing returns the error of a call about a group that is not there.
+// missing returns the error of a call about a group that does not exist.
 func missing(r *pooldriver.Request) error {
 	return codes.Newf(codes.NotFound, "there is no group of pool %s", r.Pool.Name)
 }
@@ -55,26 +55,26 @@ func (p *Provider) change(ctx context.Context, r *pooldriver.Request, do func(g 
 		return nil, err
 	case g == nil:
 		return nil, missing(r)
-	case g.Going:
-		return nil, errGoing
+	case g.Deleting:
+		return nil, errDeleting
 	}
 	do(g, zone)
 	p.soon(g)
 	return &pooldriver.Response{GroupID: g.ID, LastKnownState: "changed"}, nil
 }
 
-var errGoing = codes.New(codes.Aborted, "the group is being deleted")
+var errDeleting = codes.New(codes.Aborted, "the group is being deleted")
 
 // CreatePool implements pooldriver.Driver.
 func (p *Provider) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
-	there, zone, err := p.of(ctx, &req.Request)
+	existing, zone, err := p.of(ctx, &req.Request)
 	switch {
 	case err != nil:
 		return nil, err
-	case there != nil && there.Going:
-		return nil, errGoing
-	case there != nil:
-		return &pooldriver.Response{GroupID: there.ID}, nil
+	case existing != nil && existing.Deleting:
+		return nil, errDeleting
+	case existing != nil:
+		return &pooldriver.Response{GroupID: existing.ID}, nil
 	case req.Bootstrap == nil && bootsFromData(req.Pool):
 		return nil, codes.New(codes.InvalidArgument, "there is nothing to boot from")
 	}
@@ -112,7 +112,7 @@ func (p *Provider) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolSta
 		return nil, missing(&req.Request)
 	}
 	a := &pooldriver.GetPoolStatusResponse{
-		GroupID: g.ID, Target: g.Target, Ready: g.ready && !g.Going && g.failure == "", Failure: g.failure,
+		GroupID: g.ID, Target: g.Target, Ready: g.ready && !g.Deleting && g.failure == "", Failure: g.failure,
 	}
 	for _, i := range g.Instances {
 		a.Instances = append(a.Instances, i.Instance)
@@ -121,7 +121,7 @@ func (p *Provider) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolSta
 	return a, nil
 }
 
-// DeletePool implements pooldriver.Driver. A group is gone after its instances.
+// DeletePool implements pooldriver.Driver. The group is gone when all its instances are.
 func (p *Provider) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
 	g, _, err := p.of(ctx, &req.Request)
 	switch {
@@ -130,11 +130,11 @@ func (p *Provider) DeletePool(ctx context.Context, req *pooldriver.DeletePoolReq
 	case g == nil:
 		return &pooldriver.Response{}, nil
 	case req.Pool.Status.GroupID != "" && req.Pool.Status.GroupID != g.ID:
-		return &pooldriver.Response{}, nil // that one is gone
+		return &pooldriver.Response{}, nil // the group of the request is gone, and this is another one
 	}
-	g.Going = true
+	g.Deleting = true
 	p.soon(g)
-	return nil, errGoing
+	return nil, errDeleting
 }
 
 // DeleteInstances implements pooldriver.Driver.
@@ -146,7 +146,7 @@ func (p *Provider) DeleteInstances(ctx context.Context, req *pooldriver.DeleteIn
 		for _, id := range req.ProviderIDs {
 			if i := g.Find(id); i != nil && !i.Going {
 				i.Going = true
-				g.Target = max(g.Target-1, 0) // somebody may have lowered it meanwhile
+				g.Target = max(g.Target-1, 0) // the target may have been lowered meanwhile
 			}
 		}
 	})

@@ -13,62 +13,61 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Options say how groups are provided. The fields are those of sim.PoolOptions.
+// Options has the fields of sim.PoolOptions.
 type Options struct {
 	Features machinepool.Features
 	Lag      time.Duration
 	Asks     float64
 }
 
-// Provider has all groups of an account, and is the pool driver for them. A group belongs to its pool
-// by the pool's key, as names are unique in an account. New makes it. It is not safe for concurrent
-// use.
+// Provider holds all groups of an account, and is the pool driver for them. It finds the group of a pool
+// by the pool's key. New makes it. It is not safe for concurrent use.
 type Provider struct {
 	world   World
-	account Account // whose classes and secrets it takes
+	account Account
 	options Options
 	all     map[object.Key]*Group
 	number  int
 }
 
-// Account says what a class asks for, or why a call with that class and secret is refused.
+// Account returns what a class asks for, or an error if a call with that class and secret is refused.
 type Account interface {
 	Admit(*machine.Class, *machine.Secret) (drivertest.MemorySpec, error)
 }
 
 // New returns a provider without groups, for the classes and secrets of an account. The size that a
-// class asks for is the zone that its instances are in.
+// class asks for is also the zone of its instances.
 func New(w World, account Account, o Options) *Provider {
 	return &Provider{world: w, account: account, options: o, all: map[object.Key]*Group{}}
 }
 
-// Group is one of a provider's groups. Only the provider changes it.
+// Group is a group of instances. Only the provider changes it.
 type Group struct {
 	ID        string
 	Pool      object.Key
-	Class     string // that instances are made from
+	Class     string // the class from which new instances are made
 	Rolling   *machinepool.RollingUpdate
 	Target    int32
 	Instances []*Instance // oldest first
-	Going     bool
+	Deleting  bool
 	Made      time.Time
 	Resized   time.Time // when Resize last set the target
 
-	zone    string // that instances are made in
+	zone    string // the zone of new instances
 	ready   bool
-	failure string // empty: it works
-	planned bool   // a look at it is scheduled
+	failure string // why it does not work; empty: it works
+	planned bool   // its next step is scheduled
 }
 
-// Instance is one of a group's.
+// Instance is an instance of a group.
 type Instance struct {
 	machinepool.Instance
-	Name string // of its node
+	Name string // name of its node
 
-	class, zone string
-	gone        bool
-	ill         time.Time // since when its node was seen not to be ready; zero: it is ready
-	asked       time.Time // since when the provider waits for its drain
+	class, zone    string
+	gone           bool
+	unhealthySince time.Time // when its node was first seen not to be ready; zero: it is ready
+	drainAskedAt   time.Time // when the provider began to wait for its drain
 }
 
 // Of returns the group of a pool, or nil.
@@ -114,7 +113,7 @@ func (g *Group) staying() (out []*Instance) {
 	return out
 }
 
-// outdated returns those of some instances that are made from an earlier template.
+// outdated returns the instances among some that were made from an earlier class.
 func (g *Group) outdated(all []*Instance) (out []*Instance) {
 	for _, i := range all {
 		if i.class != g.Class {
@@ -124,7 +123,7 @@ func (g *Group) outdated(all []*Instance) (out []*Instance) {
 	return out
 }
 
-// bounds are those of an update: one after the other, unless the pool has some.
+// bounds returns the bounds of updates: those of the pool, or one instance after the other.
 func (g *Group) bounds() rollout.Bounds {
 	if g.Rolling == nil {
 		return rollout.Bounds{Unavailable: 1}
@@ -132,7 +131,7 @@ func (g *Group) bounds() rollout.Bounds {
 	return g.Rolling.Bounds(g.Target)
 }
 
-// members returns how many instances there are in all groups together.
+// members returns the number of instances in all groups.
 func (p *Provider) members() (n int) {
 	for _, g := range p.all {
 		n += len(g.Instances)

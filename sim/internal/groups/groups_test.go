@@ -24,18 +24,18 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/groups"
 )
 
-// world is a cluster whose nodes are ready once they have joined, and no chance but whose turn it
-// is: what may take a while takes as long as it may.
+// world is a cluster whose nodes are ready once they have joined. Only the order of timers is random: each
+// random time is the longest possible.
 type world struct {
 	*clock.Clock
-	chance  func(int) int
-	nodes   map[string]bool // by provider ID: ready
-	back    time.Time       // when the zone works again
-	noBoots bool
-	blind   bool
-	faults  groups.Faults
-	counts  map[groups.Fault]int
-	gone    []object.Key
+	chance      func(int) int
+	nodes       map[string]bool // whether a node is ready, by provider ID
+	back        time.Time       // when the outage of the zone ends
+	noBoots     bool
+	clusterDown bool
+	faults      groups.Faults
+	counts      map[groups.Fault]int
+	gone        []object.Key
 }
 
 func newWorld() *world {
@@ -54,16 +54,16 @@ func (w *world) Stopped() bool                      { return false }
 func (w *world) Count(f groups.Fault)               { w.counts[f]++ }
 func (w *world) Emit(event any)                     { w.gone = append(w.gone, event.(groups.Gone).Pool) }
 func (w *world) Changed()                           {}
-func (w *world) Back(string) time.Time              { return w.back }
-func (w *world) Boots(object.Key) bool              { return !w.noBoots }
+func (w *world) ZoneBack(string) time.Time          { return w.back }
+func (w *world) CanBoot(object.Key) bool            { return !w.noBoots }
 func (w *world) Placed(string, string)              {}
 func (w *world) Removed(_, id string)               { delete(w.nodes, id) }
 func (w *world) Boot() time.Duration                { return time.Minute }
 func (w *world) NoCluster() bool                    { return false }
 func (w *world) Join(_, id string)                  { w.nodes[id] = true }
 func (w *world) Ready(_, id string) bool            { return w.nodes[id] }
-func (w *world) Seen() bool                         { return !w.blind }
-func (w *world) Silent(string, string)              {}
+func (w *world) ClusterAnswers() bool               { return !w.clusterDown }
+func (w *world) MarkNotReady(string, string)        {}
 func (w *world) Recover(_, id string)               { w.nodes[id] = true }
 func (w *world) Delete(string)                      {}
 
@@ -83,9 +83,9 @@ func secret(name string) *machine.Secret {
 	return account.Secret(object.Key{Namespace: "fleet", Name: name})
 }
 
-var all = machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}
+var allFeatures = machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}
 
-// serial has one call at a time, as in a simulation, and none while mu is held.
+// serial returns a driver that makes one call at a time, as a simulation does, and none while mu is held.
 func serial(p *groups.Provider, mu *sync.Mutex) pooldriver.Driver {
 	return pooldriver.Intercept(p, func(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) error {
 		mu.Lock()
@@ -94,17 +94,17 @@ func serial(p *groups.Provider, mu *sync.Mutex) pooldriver.Driver {
 	})
 }
 
-// TestConforms: the simulated provider meets every duty of a pool driver.
+// TestConforms: the simulated provider passes the tests of package pooldrivertest.
 func TestConforms(t *testing.T) {
 	pooldrivertest.Run(t, pooldrivertest.Suite{New: func(*testing.T) pooldrivertest.Setup {
 		w := newWorld()
-		p := groups.New(w, account, groups.Options{Features: all})
+		p := groups.New(w, account, groups.Options{Features: allFeatures})
 		var mu sync.Mutex
 		d := serial(p, &mu)
 		return pooldrivertest.Setup{
 			Driver: d, Again: func() pooldriver.Driver { return d }, Class: class("small"), Changed: class("large"), Secret: secret("cloud"), Bootstrap: secret("boot"),
 			Invalid: account.Class(object.Key{Namespace: "fleet", Name: "none"}, drivertest.MemorySpec{Cluster: "blue"}),
-			Settle: func(context.Context) { // several deletes wait at once
+			Settle: func(context.Context) { // is called by several goroutines at once
 				mu.Lock()
 				defer mu.Unlock()
 				w.pass(10 * time.Minute)
@@ -125,7 +125,7 @@ func TestConforms(t *testing.T) {
 	}})
 }
 
-// site is a provider with one group.
+// site is a provider with the group of one pool.
 type site struct {
 	*world
 	*groups.Provider
@@ -155,25 +155,25 @@ func (s *site) ids() (ids []string) {
 	return ids
 }
 
-// TestIllInstancesAreReplaced: an instance whose node is not ready for 20 min is replaced. As long as
-// the cluster can't be asked, none is.
-func TestIllInstancesAreReplaced(t *testing.T) {
+// TestUnhealthyInstancesAreReplaced: an instance whose node is not ready for 20 min is replaced. While the API of
+// the cluster does not answer, none is.
+func TestUnhealthyInstancesAreReplaced(t *testing.T) {
 	s := newSite(t, 2, groups.Options{}, groups.Faults{})
-	ill := s.ids()[0]
-	s.nodes[ill] = false
-	s.blind = true
+	unhealthy := s.ids()[0]
+	s.nodes[unhealthy] = false
+	s.clusterDown = true
 	s.pass(2 * time.Hour)
-	require.Contains(t, s.ids(), ill)
-	s.blind = false
+	require.Contains(t, s.ids(), unhealthy)
+	s.clusterDown = false
 	s.pass(15 * time.Minute)
-	require.Contains(t, s.ids(), ill)
+	require.Contains(t, s.ids(), unhealthy)
 	s.pass(20 * time.Minute)
-	require.NotContains(t, s.ids(), ill)
+	require.NotContains(t, s.ids(), unhealthy)
 	require.Len(t, s.ids(), 2)
 }
 
-// TestDrainsAreWaitedFor: a provider that asks for drains replaces an outdated instance when it is
-// said to be drained, or an hour later.
+// TestDrainsAreWaitedFor: a provider that requests drains replaces an outdated instance when it is reported
+// as drained, or after an hour.
 func TestDrainsAreWaitedFor(t *testing.T) {
 	s := newSite(t, 1, groups.Options{Asks: 1}, groups.Faults{})
 	first := s.ids()[0]
@@ -193,8 +193,8 @@ func TestDrainsAreWaitedFor(t *testing.T) {
 	require.NotEqual(t, second, s.ids())
 }
 
-// TestUpdatesKeepToTheirBounds: in any update there are no more instances than wanted and the surge, no
-// fewer are at work than may be missing, and in the end all are new.
+// TestUpdatesKeepToTheirBounds: during an update of n instances there are at most n plus surge instances,
+// and at least n minus unavailable of them are ready. In the end all are new.
 func TestUpdatesKeepToTheirBounds(t *testing.T) {
 	account := class("large")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -202,7 +202,7 @@ func TestUpdatesKeepToTheirBounds(t *testing.T) {
 		bound := func(name string) rollout.IntOrPercent {
 			return rollout.IntOrPercent{Value: rapid.Int32Range(0, 5).Draw(rt, name) * rapid.SampledFrom([]int32{1, 20}).Draw(rt, "times"), Percent: rapid.Bool().Draw(rt, "percent")}
 		}
-		s := newSite(t, n, groups.Options{Features: all, Asks: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(rt, "asks")}, groups.Faults{})
+		s := newSite(t, n, groups.Options{Features: allFeatures, Asks: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(rt, "asks")}, groups.Faults{})
 		s.pool.Spec.RollingUpdate = &machinepool.RollingUpdate{MaxSurge: bound("surge"), MaxUnavailable: bound("unavailable")}
 		request := pooldriver.Request{Pool: s.pool, Class: account, Secret: secret("cloud")}
 		before, may := s.ids(), s.pool.Spec.RollingUpdate.Bounds(n)
@@ -225,7 +225,8 @@ func TestUpdatesKeepToTheirBounds(t *testing.T) {
 	})
 }
 
-// TestInstancesWait: for capacity, for a zone that is out, and for a token to boot with.
+// TestInstancesWait: new instances wait for capacity, for the end of a zone's outage, and for a bootstrap
+// token.
 func TestInstancesWait(t *testing.T) {
 	s := newSite(t, 3, groups.Options{}, groups.Faults{Capacity: 2})
 	require.Len(t, s.ids(), 2)
@@ -247,7 +248,7 @@ func TestInstancesWait(t *testing.T) {
 	require.Len(t, s.ids(), 4)
 }
 
-// TestLosses: an instance that is lost is replaced, a group that is lost is not.
+// TestLosses: a lost instance is replaced, a lost group is not.
 func TestLosses(t *testing.T) {
 	s := newSite(t, 2, groups.Options{}, groups.Faults{})
 	g, lost := s.Of(s.pool.Key), s.ids()[1]

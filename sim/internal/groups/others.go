@@ -8,19 +8,19 @@ func (p *Provider) Resize(g *Group, target int32) {
 	p.soon(g)
 }
 
-// Fail makes a group report for a while that it does not work.
+// Fail makes the status of a group report a failure for a while.
 func (p *Provider) Fail(g *Group, d time.Duration) {
 	g.failure = "the simulated provider is out of addresses"
 	p.world.After(d, func() { g.failure = "" })
 }
 
-// AskDrain makes the provider want to remove an instance, and wait for its drain. It returns false
-// if that is so already.
+// AskDrain makes the provider request the drain of an instance before it removes the instance. It returns
+// false if it has requested that already.
 func (p *Provider) AskDrain(i *Instance) bool {
 	if i.AwaitsDrain {
 		return false
 	}
-	i.AwaitsDrain, i.asked = true, p.world.Now()
+	i.AwaitsDrain, i.drainAskedAt = true, p.world.Now()
 	return true
 }
 
@@ -32,7 +32,7 @@ func (p *Provider) Lose(g *Group) {
 	p.vanish(g)
 }
 
-// StopFaults ends what is wrong with groups.
+// StopFaults ends all failures of groups, and makes the nodes of instances ready.
 func (p *Provider) StopFaults() {
 	for _, g := range p.All() {
 		g.failure = ""

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// sweepEvery is how often the provider checks the health of its instances. illFor is how long
+	// sweepEvery is how often the provider checks the health of its instances. unhealthyFor is how long
 	// an instance may be without a ready node before the provider replaces it.
-	sweepEvery = 5 * time.Minute
-	illFor     = 20 * time.Minute
-	// askFor is how long it waits to be told that an instance is drained.
-	askFor = time.Hour
+	sweepEvery   = 5 * time.Minute
+	unhealthyFor = 20 * time.Minute
+	// drainTimeout is how long the provider waits for a drain that it has requested.
+	drainTimeout = time.Hour
 )
 
 func (p *Provider) lag() time.Duration { return time.Second + p.world.UpTo(p.options.Lag) }
 
-// soon schedules the provider's next look at a group after a while.
+// soon schedules the next step of a group, unless one is scheduled.
 func (p *Provider) soon(g *Group) {
 	if g.planned {
 		return
@@ -28,7 +28,7 @@ func (p *Provider) soon(g *Group) {
 		if p.all[g.Pool] != g {
 			return
 		}
-		more := p.tend(g)
+		more := p.step(g)
 		p.world.Changed()
 		if more && p.all[g.Pool] == g {
 			p.soon(g)
@@ -36,15 +36,15 @@ func (p *Provider) soon(g *Group) {
 	})
 }
 
-// tend brings a group one step nearer to its target, and reports whether there is more to do.
-func (p *Provider) tend(g *Group) bool {
+// step brings a group one step closer to its target, and reports whether there is more to do.
+func (p *Provider) step(g *Group) bool {
 	staying := g.staying()
 	size := g.Target + min(g.bounds().Surge, int32(len(g.outdated(staying))))
-	going := slices.IndexFunc(g.Instances, func(i *Instance) bool { return i.Going || g.Going })
+	toRemove := slices.IndexFunc(g.Instances, func(i *Instance) bool { return i.Going || g.Deleting })
 	switch {
-	case going >= 0:
-		p.remove(g, g.Instances[going])
-	case g.Going:
+	case toRemove >= 0:
+		p.remove(g, g.Instances[toRemove])
+	case g.Deleting:
 		p.vanish(g)
 		return false
 	case int32(len(staying)) > size:
@@ -57,8 +57,8 @@ func (p *Provider) tend(g *Group) bool {
 	return true
 }
 
-// choose returns the instance that the provider removes if no caller has named one: one that has
-// not joined, else any.
+// choose returns the instance to remove if no caller has named one: one that is not ready, or else a
+// random one.
 func (p *Provider) choose(from []*Instance) *Instance {
 	for _, i := range from {
 		if !p.world.Ready(i.Name, i.ProviderID) {
@@ -68,8 +68,8 @@ func (p *Provider) choose(from []*Instance) *Instance {
 	return from[p.world.Chance(len(from))]
 }
 
-// refresh replaces the next instance made from an earlier template, if enough others are at work.
-// Otherwise the sweep comes again.
+// refresh replaces the next instance that was made from an earlier class, if enough others are ready.
+// If not, the next sweep tries again.
 func (p *Provider) refresh(g *Group, staying []*Instance) (more bool) {
 	atWork := slices.DeleteFunc(slices.Clone(staying), func(i *Instance) bool { return i.AwaitsDrain || !p.world.Ready(i.Name, i.ProviderID) })
 	old := g.outdated(atWork)
@@ -80,20 +80,20 @@ func (p *Provider) refresh(g *Group, staying []*Instance) (more bool) {
 	return true
 }
 
-// takeOut removes an instance because the provider wants it, with or without a request for a drain.
+// takeOut marks an instance for removal or, as Options.Asks says, requests its drain before.
 func (p *Provider) takeOut(i *Instance) {
 	if p.world.Chance(1_000_000) < int(p.options.Asks*1_000_000) {
-		i.AwaitsDrain, i.asked = true, p.world.Now()
+		i.AwaitsDrain, i.drainAskedAt = true, p.world.Now()
 		return
 	}
 	i.Going = true
 }
 
-// add makes an instance if there is room for one. Otherwise it tries again from time to time.
+// add creates an instance if there is room for it. Otherwise it tries again every minute.
 func (p *Provider) add(g *Group) (more bool) {
 	faults := p.world.Faults()
 	full := faults.Capacity > 0 && p.members() >= faults.Capacity
-	if full || p.world.Now().Before(p.world.Back(g.zone)) {
+	if full || p.world.Now().Before(p.world.ZoneBack(g.zone)) {
 		p.world.Count(CapacityOut)
 		p.world.After(time.Minute, func() { p.soon(g) })
 		return false
@@ -118,33 +118,33 @@ func (p *Provider) add(g *Group) (more bool) {
 	return true
 }
 
-// join makes an instance a node, once its bootstrap token is good.
+// join creates the node of an instance, as soon as its zone works and its bootstrap token is valid.
 func (p *Provider) join(g *Group, i *Instance) {
 	if i.gone || p.world.NoCluster() {
 		return
 	}
 	again := func() { p.join(g, i) }
-	if back := p.world.Back(i.zone); p.world.Now().Before(back) {
+	if back := p.world.ZoneBack(i.zone); p.world.Now().Before(back) {
 		p.world.After(back.Sub(p.world.Now()), again)
 		return
 	}
-	if !p.world.Boots(g.Pool) {
+	if !p.world.CanBoot(g.Pool) {
 		p.world.After(20*time.Second, again)
 		return
 	}
 	p.world.Join(i.Name, i.ProviderID)
 }
 
-// remove deletes an instance with what runs on it. The cluster collects its node.
+// remove deletes an instance with its pods. The cluster deletes its node some time later.
 func (p *Provider) remove(g *Group, i *Instance) {
 	g.Instances = slices.DeleteFunc(g.Instances, func(other *Instance) bool { return other == i })
 	i.gone = true
 	p.world.Removed(i.Name, i.ProviderID)
-	p.world.After(30*time.Second, func() { p.world.Silent(i.Name, i.ProviderID) })
+	p.world.After(30*time.Second, func() { p.world.MarkNotReady(i.Name, i.ProviderID) })
 	p.world.After(time.Minute+p.world.UpTo(2*time.Minute), func() { p.world.Delete(i.Name) })
 }
 
-// LoseInstance removes an instance. Another one replaces it.
+// LoseInstance removes an instance at the provider. The provider replaces it.
 func (p *Provider) LoseInstance(id string) {
 	p.world.Count(VMLost)
 	if g, i := p.Instance(id); i != nil {
@@ -153,8 +153,8 @@ func (p *Provider) LoseInstance(id string) {
 	}
 }
 
-// sweep checks the provider's instances again and again. An instance that is unhealthy for too long
-// is replaced. One that was not drained in time is removed undrained.
+// sweep checks the instances of a group again and again. An instance that has been unhealthy for too long
+// is replaced. One that was not drained in time is removed without that.
 func (p *Provider) sweep(g *Group) {
 	p.world.After(sweepEvery, func() {
 		if p.all[g.Pool] != g {
@@ -169,26 +169,26 @@ func (p *Provider) sweep(g *Group) {
 }
 
 func (p *Provider) examine(i *Instance) {
-	if !p.world.Seen() {
+	if !p.world.ClusterAnswers() {
 		return
 	}
 	now := p.world.Now()
-	switch ill := !p.world.Ready(i.Name, i.ProviderID); {
-	case !ill:
-		i.ill = time.Time{}
-	case i.ill.IsZero():
-		i.ill = now
+	switch unhealthy := !p.world.Ready(i.Name, i.ProviderID); {
+	case !unhealthy:
+		i.unhealthySince = time.Time{}
+	case i.unhealthySince.IsZero():
+		i.unhealthySince = now
 	}
 	switch {
-	case i.AwaitsDrain && now.Sub(i.asked) > askFor:
+	case i.AwaitsDrain && now.Sub(i.drainAskedAt) > drainTimeout:
 		i.Going = true
-	case i.AwaitsDrain || i.ill.IsZero() || now.Sub(i.ill) <= illFor:
+	case i.AwaitsDrain || i.unhealthySince.IsZero() || now.Sub(i.unhealthySince) <= unhealthyFor:
 	default:
 		p.takeOut(i)
 	}
 }
 
-// vanish deletes a group that has no instance.
+// vanish deletes a group that has no instances.
 func (p *Provider) vanish(g *Group) {
 	delete(p.all, g.Pool)
 	p.world.Emit(Gone{g.Pool})

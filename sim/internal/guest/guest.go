@@ -1,6 +1,6 @@
 // Package guest runs code that the simulation does not know, such as a driver under test, in a goroutine
-// of its own. The simulation is not safe for concurrent use, so it waits meanwhile, and does what the
-// guest asks for.
+// of its own. The simulation is not safe for concurrent use. So it waits until the code has returned, and
+// meanwhile runs the functions that the code passes to Do.
 package guest
 
 import (
@@ -9,24 +9,25 @@ import (
 	"strings"
 )
 
-// Guest is a call of such code. New makes it.
+// Guest is one run of such code. New makes it.
 type Guest struct {
-	asked chan func()
-	over  chan struct{} // closed when the code has returned
+	requests chan func()   // the functions passed to Do
+	over     chan struct{} // closed when the code has returned
 }
 
 // New returns a guest that does not run yet.
-func New() *Guest { return &Guest{asked: make(chan func()), over: make(chan struct{})} }
+func New() *Guest { return &Guest{requests: make(chan func()), over: make(chan struct{})} }
 
-// End is how a guest has ended.
+// End says how a guest has ended.
 type End struct {
 	Err      error
-	Returned bool   // otherwise it panicked, or called runtime.Goexit
-	Panic    any    // nil: it called runtime.Goexit
+	Returned bool   // if false, it panicked or called runtime.Goexit
+	Panic    any    // the value of the panic; nil: it called runtime.Goexit
 	Stack    string // of the panic, without what differs from run to run
 }
 
-// Run runs code, does what it asks for, and returns when the code has ended.
+// Run runs code in another goroutine, runs the functions that it passes to Do, and returns when the code
+// has ended.
 func (g *Guest) Run(code func() error) End {
 	ended := make(chan End, 1)
 	go func() {
@@ -42,7 +43,7 @@ func (g *Guest) Run(code func() error) End {
 	}()
 	for {
 		select {
-		case do := <-g.asked:
+		case do := <-g.requests:
 			do()
 		case e := <-ended:
 			close(g.over)
@@ -51,12 +52,12 @@ func (g *Guest) Run(code func() error) End {
 	}
 }
 
-// Do has the goroutine of Run do something, and waits for it. It may be called from any goroutine of the
-// guest. It returns false if the code has returned: then nothing is done.
+// Do makes the goroutine of Run call a function, and waits until it returns. It may be called from any
+// goroutine of the guest. If the code has returned already, Do returns false and calls nothing.
 func (g *Guest) Do(what func()) bool {
 	done := make(chan struct{})
 	select {
-	case g.asked <- func() {
+	case g.requests <- func() {
 		defer close(done)
 		what()
 	}:
@@ -67,7 +68,7 @@ func (g *Guest) Do(what func()) bool {
 	}
 }
 
-// stack returns the functions that a goroutine which panics is in.
+// stack returns the stack of a goroutine that panics, without addresses.
 func stack() string {
 	var b strings.Builder
 	pcs := make([]uintptr, 64)

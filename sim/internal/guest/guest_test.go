@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/guest"
 )
 
-// TestGuestAsks: what several goroutines of a guest ask for is done one after another, by the host.
+// TestGuestAsks: the functions that several goroutines of a guest pass to Do run one after another.
 func TestGuestAsks(t *testing.T) {
 	g, n := guest.New(), 0
 	broken := errors.New("broken")
@@ -25,13 +25,14 @@ func TestGuestAsks(t *testing.T) {
 	})
 	require.Equal(t, guest.End{Err: broken, Returned: true}, end)
 	require.Equal(t, 50, n)
-	require.False(t, g.Do(func() { n++ }), "it is over")
+	require.False(t, g.Do(func() { n++ }), "the guest has returned")
 	require.Equal(t, 50, n)
 }
 
 func fails() { panic("of no use") }
 
-// TestGuestPanics: it ends alone, and says where. So it does if it only stops.
+// TestGuestPanics: Run returns the panic of a guest and its stack. It also returns if the guest calls
+// runtime.Goexit.
 func TestGuestPanics(t *testing.T) {
 	var ends []guest.End
 	for range 2 {

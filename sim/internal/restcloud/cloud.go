@@ -22,21 +22,22 @@ type Server struct {
 // Disk is a volume that a Server boots from.
 type Disk struct{ ID, Name string }
 
-// Cloud is a provider that lives in memory and serves HTTP. Servers are made and removed in the
-// background. Names need not be unique; a request with a token that was used before is answered with
-// what that token made. New makes it. It is safe for concurrent use.
+// Cloud is a provider in memory that serves HTTP. Servers are created and removed in the background.
+// Names need not be unique. A POST with a Token header that was used before creates nothing, and returns
+// what was created with that token. New makes it. It is safe for concurrent use.
 //
-//	POST, GET   /servers       a server to make; ?zone=, ?name=, ?page=
+//	POST, GET   /servers       POST: the server to create; GET: ?zone=, ?name=, ?page=
 //	GET, PATCH  /servers/ID
 //	DELETE      /servers/ID
-//	POST, GET   /disks         a disk to make; ?name=
+//	POST, GET   /disks         POST: the disk to create; GET: ?name=
 //	DELETE      /disks/ID
 type Cloud struct {
-	// Quota is how many servers there may be. Zero: any number. One more is answered 403.
+	// Quota is how many servers there may be. Creating more is answered with 403. Zero: any number.
 	Quota int
 	// PageSize is how many servers a page of a list has. Zero: 5.
 	PageSize int
-	// Boot and End are how long a server takes to run, and to be gone.
+	// Boot is the time from a server's creation until it is running, and End the time from its deletion
+	// until it is gone.
 	Boot, End time.Duration
 
 	after func(time.Duration, func())
@@ -46,10 +47,10 @@ type Cloud struct {
 	number  int
 	servers map[string]*Server
 	disks   map[string]*Disk
-	tokens  map[string]string // the ID of what was made with each
+	tokens  map[string]string // the ID of what was created with each token
 }
 
-// New returns an empty cloud. after runs a function when a time has passed, as time.AfterFunc does.
+// New returns an empty cloud. after must call a function when a time has passed, as time.AfterFunc does.
 func New(after func(time.Duration, func())) *Cloud {
 	return &Cloud{
 		Boot: 10 * time.Second, End: 10 * time.Second, after: after,
@@ -64,7 +65,7 @@ func (c *Cloud) Count() int {
 	return len(c.servers)
 }
 
-// Twins names what has more than one server that is not ending.
+// Twins returns the names that more than one server has, not counting those that are ending.
 func (c *Cloud) Twins() (names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,14 +81,14 @@ func (c *Cloud) Twins() (names []string) {
 	return names
 }
 
-// SetFull uses the quota up, or raises it again.
+// SetFull makes the cloud refuse to create servers as if the quota were used up, or ends that.
 func (c *Cloud) SetFull(full bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.full = full
 }
 
-// Disks names the disks that there are.
+// Disks describes the existing disks.
 func (c *Cloud) Disks() (all []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,12 +105,12 @@ func (c *Cloud) inOrder() []*Server {
 	})
 }
 
-// answer is the body of each answer, in the parts that it has.
+// answer is the body of each answer. Most fields are empty.
 type answer struct {
 	Error   string   `json:",omitempty"`
 	Server  *Server  `json:",omitempty"`
 	Servers []Server `json:",omitempty"`
-	Next    int      `json:",omitempty"` // the page after this one; 0: this is the last one
+	Next    int      `json:",omitempty"` // number of the next page; 0: there is none
 	Disk    *Disk    `json:",omitempty"`
 	Disks   []Disk   `json:",omitempty"`
 }
@@ -182,7 +183,7 @@ func (c *Cloud) makeServer(q *http.Request) (int, answer) {
 	return http.StatusCreated, answer{Server: &shown}
 }
 
-// newID returns an ID for what a request makes, and remembers the request's token.
+// newID returns an ID for what a request creates, and remembers the request's token.
 func (c *Cloud) newID(q *http.Request, prefix string) string {
 	c.number++
 	id := prefix + strconv.Itoa(c.number)
@@ -192,7 +193,7 @@ func (c *Cloud) newID(q *http.Request, prefix string) string {
 	return id
 }
 
-// page returns the servers of a zone and, if one is given, of a name.
+// page returns a page of the servers of a zone and, if a name is given, with that name.
 func (c *Cloud) page(q url.Values) (a answer) {
 	var all []Server
 	for _, s := range c.inOrder() {

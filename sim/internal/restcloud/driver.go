@@ -39,7 +39,7 @@ const (
 	NothingFound   Bug = "every failed look-up is NotFound"
 )
 
-// Bugs returns all of them.
+// Bugs returns all mistakes.
 func Bugs() []Bug {
 	return []Bug{
 		Panics, CreatesAgain, DoesNotWait, SwallowsErrors, ListsFirstPage, QuotaCode, IgnoresContext, LeaksDisk,
@@ -47,16 +47,16 @@ func Bugs() []Bug {
 	}
 }
 
-// Driver makes the VMs of machines in a Cloud. It keeps the contract of driver.Driver, unless it has
-// a Bug.
+// Driver creates the VMs of machines in a Cloud. It keeps the contract of driver.Driver, unless it has a
+// Bug.
 type Driver struct {
 	driver.Unimplemented
 	// Client makes the requests. Nil: http.DefaultClient.
 	Client *http.Client
-	// URL is that of the Cloud.
+	// URL is the address of the Cloud.
 	URL string
-	// Sleep waits between two looks at a server, and ends with its context. Nil: by the process's
-	// clock.
+	// Sleep waits between two reads of a server, and returns early if its context ends. Nil: it waits in
+	// real time.
 	Sleep func(context.Context, time.Duration) error
 	Bug   Bug
 }
@@ -114,7 +114,7 @@ func (d *Driver) request(ctx context.Context, method, path, token string, in any
 	return a, d.read(response.StatusCode, text, &a)
 }
 
-// failed says why a request got no answer.
+// failed returns the error for a request that got no answer.
 func failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return codes.Wrap(codes.Of(ctx.Err()), ctx.Err(), "the request was given up")
@@ -122,7 +122,7 @@ func failed(ctx context.Context, err error) error {
 	return codes.Wrap(codes.Unavailable, err, "the provider can't be reached")
 }
 
-// read reads an answer.
+// read decodes an answer, or returns the error for its status.
 func (d *Driver) read(status int, text []byte, a *answer) error {
 	switch status {
 	case http.StatusOK, http.StatusCreated:
@@ -143,7 +143,7 @@ func (d *Driver) read(status int, text []byte, a *answer) error {
 	return codes.Newf(codes.Unavailable, "the provider answered %d", status)
 }
 
-// servers lists the servers of a zone and, unless it is empty, of a name.
+// servers lists the servers of a zone, and with a name unless that is empty.
 func (d *Driver) servers(ctx context.Context, s spec, name string) (all []Server, err error) {
 	for page := 0; ; {
 		query := url.Values{"zone": {s.Zone}, "page": {strconv.Itoa(page)}, "name": {name}}
@@ -161,7 +161,8 @@ func (d *Driver) servers(ctx context.Context, s spec, name string) (all []Server
 
 func (s *Server) providerID() string { return "rest:///" + s.Zone + "/" + s.ID }
 
-// find returns the servers of a machine: that of its ID, or those of its name.
+// find returns the servers of a machine: the one with its provider ID or, if it has none, those with its
+// name.
 func (d *Driver) find(ctx context.Context, s spec, m *machine.Machine) ([]Server, error) {
 	if m.Name == "" {
 		return nil, codes.New(codes.InvalidArgument, "the machine has no name")
@@ -186,7 +187,7 @@ func (d *Driver) find(ctx context.Context, s spec, m *machine.Machine) ([]Server
 	return []Server{*a.Server}, nil
 }
 
-// ours drops the servers that are marked with the UID of another machine.
+// ours returns the servers that are not marked with the UID of another machine.
 func ours(all []Server, m *machine.Machine) (found []Server) {
 	for _, v := range all {
 		if m.Spec.ProviderID != "" || v.UID == "" || m.UID == "" || v.UID == m.UID {
@@ -196,7 +197,7 @@ func ours(all []Server, m *machine.Machine) (found []Server) {
 	return found
 }
 
-// pause waits before the next look.
+// pause waits before the next read of a server.
 func (d *Driver) pause(ctx context.Context) error {
 	const between = 5 * time.Second
 	var err error
@@ -260,7 +261,7 @@ func (d *Driver) CreateMachine(ctx context.Context, q *driver.CreateMachineReque
 	return &driver.CreateMachineResponse{ProviderID: v.providerID(), NodeName: q.Machine.Name}, nil
 }
 
-// make makes a disk, and a server that boots from it.
+// make creates a disk, and a server that boots from it.
 func (d *Driver) make(ctx context.Context, m *machine.Machine, s spec) (v Server, err error) {
 	name := s.Zone + "/" + m.Name
 	token := name + "/disk"
@@ -322,8 +323,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, q *driver.DeleteMachineReque
 	}
 }
 
-// removeDisks removes the disks of servers that are gone, and those of the machine's name that no
-// server has.
+// removeDisks removes the given disks, and the disks with the machine's name that no server uses.
 func (d *Driver) removeDisks(ctx context.Context, s spec, m *machine.Machine, of []string) error {
 	if d.Bug != LeaksDisk {
 		named, err := d.request(ctx, http.MethodGet, "/disks?"+url.Values{"name": {s.Zone + "/" + m.Name}}.Encode(), "", nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/sim/internal/restcloud"
 )
 
-// timers run when somebody sleeps.
+// timers run their functions when the driver sleeps, regardless of the time.
 type timers struct {
 	mu  sync.Mutex
 	due []func()
@@ -38,7 +38,7 @@ func (t *timers) sleep(ctx context.Context, _ time.Duration) error {
 	return ctx.Err()
 }
 
-// TestDriverMeetsEveryDuty: without a bug.
+// TestDriverMeetsEveryDuty: without a Bug, the driver passes the tests of package drivertest.
 func TestDriverMeetsEveryDuty(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(t *testing.T) drivertest.Setup {
 		due := &timers{}
