@@ -72,7 +72,7 @@ func (w *p07) checkFleets(machines []*machine.Machine) {
 	}
 }
 
-// checkFleet checks a deployment against its bounds. departed is the number from departed for it.
+// checkFleet checks a deployment against its bounds. departed is the number from w.departed for it.
 func (w *p07) checkFleet(d *deployment.Deployment, machines []*machine.Machine, departed int) {
 	b := w.widen(d, machines)
 	total, serving, created, taken := 0, departed, 0, 0

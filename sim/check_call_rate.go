@@ -31,7 +31,7 @@ const (
 func newP63(w *World) *p63 { return &p63{World: w} }
 
 func (w *p63) see(e event) {
-	if e, ok := e.(called); ok && e.call.Kind == "machine" && e.call.Object.Name != "" {
+	if e, ok := e.(callArrived); ok && e.call.Kind == "machine" && e.call.Object.Name != "" {
 		if e.by != w.by {
 			w.by, w.calls = e.by, map[repeated][]time.Time{}
 		}

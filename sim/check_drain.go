@@ -16,12 +16,12 @@ import (
 // its turn. The turns of pods with volumes are checked by p22Volumes.
 type p22 struct {
 	*p22Volumes
-	attempts map[string]attempt   // the last attempt to evict each pod, by UID of the pod
-	deleting map[string]time.Time // when the last DeleteMachine was begun, by name of the machine
-	drained  map[string]time.Time // when the drain of a deletion ended, by UID of the machine
-	before   map[string]time.Time // when a drain for an update or a preservation reaches its timeout, by UID of the machine
-	by       *process             // the process that made the last attempt
-	number   int                  // the number of that process
+	attempts      map[string]attempt   // the last attempt to evict each pod, by UID of the pod
+	deleting      map[string]time.Time // when the last DeleteMachine was begun, by name of the machine
+	drained       map[string]time.Time // when the drain of a deletion ended, by UID of the machine
+	earlierDrains map[string]time.Time // timeout of the drain for an update or a preservation, by UID of the machine
+	by            *process             // the process that made the last attempt
+	number        int                  // the number of that process
 }
 
 // attempt is an attempt to evict a pod, by the process with that number.
@@ -31,7 +31,7 @@ type attempt struct {
 }
 
 func newP22(turns *p22Volumes) *p22 {
-	return &p22{p22Volumes: turns, attempts: map[string]attempt{}, deleting: map[string]time.Time{}, drained: map[string]time.Time{}, before: map[string]time.Time{}}
+	return &p22{p22Volumes: turns, attempts: map[string]attempt{}, deleting: map[string]time.Time{}, drained: map[string]time.Time{}, earlierDrains: map[string]time.Time{}}
 }
 
 func (w *p22) see(e event) {
@@ -44,7 +44,7 @@ func (w *p22) see(e event) {
 		if !e.Pod.Finished {
 			w.checkPodDeleted(e.Pod.Name, e.Pod.Node)
 		}
-	case calling:
+	case callBegun:
 		if e.call.Method == codes.DeleteMachine {
 			w.deleting[e.call.Object.Name] = w.Now()
 		}
@@ -113,10 +113,10 @@ func (w *p22) joinedAt(m *machine.Machine) time.Time {
 // deletion, it notes the timeout of another drain.
 func (w *p22) noteDrainEnd(m *machine.Machine) {
 	if !m.Deleted() {
-		delete(w.before, m.UID)
+		delete(w.earlierDrains, m.UID)
 		if m.Status.Phase == machine.PhaseInPlaceUpdating || !m.Status.Preservation.Since.IsZero() {
 			since, limit := w.drainTime(m)
-			w.before[m.UID] = since.Add(limit)
+			w.earlierDrains[m.UID] = since.Add(limit)
 		}
 	}
 	stage, ended := m.Status.DeletionStage(), w.drained[m.UID]
@@ -154,7 +154,7 @@ func (w *p22) checkPodDeleted(name, node string) {
 		since, limit := w.drainTime(m)
 		known := w.lives[m.UID]
 		forced := w.forceDue(m) || known != nil && known.forced // even if the manager could not record it
-		due := w.before[m.UID]
+		due := w.earlierDrains[m.UID]
 		if m.Deleted() && w.underWay(m.DeletedAt) && !due.IsZero() && !w.managerNow().Before(due.Add(-inFlight)) {
 			continue // an order of the drain before the deletion
 		}

@@ -110,7 +110,7 @@ func (w p25Paused) see(e event) {
 		}
 	case setChanged:
 		w.checkPausedSet(e.seen, e.now)
-	case called:
+	case callArrived:
 		w.checkPausedCall(e.call)
 	case cluster.EvictionTried:
 		w.checkPausedPod(e.Pod)

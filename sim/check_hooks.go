@@ -34,7 +34,7 @@ func (w *p66) see(e event) {
 		if e.now != nil {
 			w.record(e.now)
 		}
-	case readinessTurns:
+	case readinessChanging:
 		if m := w.machine(e.node); m != nil && w.held[m.last.UID] != nil {
 			w.held[m.last.UID].excepted = true
 		}

@@ -52,8 +52,8 @@ type classFirst struct {
 	gone map[string]time.Time // when a class was removed, by name
 }
 
-// classTurns: a user has removed a class, or created it again.
-type classTurns struct {
+// classPresence: a user has removed a class (gone), or created it again.
+type classPresence struct {
 	name string
 	gone bool
 }
@@ -62,7 +62,7 @@ func newClassFirst(w *World) *classFirst { return &classFirst{w, map[string]time
 
 func (w *classFirst) see(e event) {
 	switch e := e.(type) {
-	case classTurns:
+	case classPresence:
 		if delete(w.gone, e.name); e.gone {
 			w.gone[e.name] = w.Now()
 		}

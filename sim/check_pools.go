@@ -29,7 +29,7 @@ func (w *p30) see(e event) {
 		} else {
 			w.checkPoolGone(e.key)
 		}
-	case calling:
+	case callBegun:
 		if p := w.pool(e.call.Object); e.call.Method == machinepool.DeletePool && p != nil {
 			w.deletionCalls[p.Key] = p.UID
 		}

@@ -28,10 +28,10 @@ func newP28(w *World) *p28 { return &p28{World: w} }
 
 func (w *p28) see(e event) {
 	switch e := e.(type) {
-	case called:
+	case callArrived:
 		w.switchTo(e.by)
 		w.noteRetry(e.call)
-	case answered:
+	case callAnswered:
 		if !e.by.dead {
 			w.switchTo(e.by)
 			w.noteAnswer(e.call, e.at, e.err)

@@ -46,7 +46,7 @@ func (d *userDriverCalls) interceptor(p *process, to *machineCalls) driver.Inter
 			return errDead // no caller is alive
 		}
 		defer p.noteUnderway(s)()
-		p.emit(calling{s})
+		p.emit(callBegun{s})
 		p.calls++
 		p.steps++
 		to.arrived(s)
@@ -55,7 +55,7 @@ func (d *userDriverCalls) interceptor(p *process, to *machineCalls) driver.Inter
 			p.kill()
 			return errDead
 		}
-		p.emit(called{p, s})
+		p.emit(callArrived{p, s})
 		began, patience := p.Now(), p.patience
 		err := d.makeAll(ctx, p, to, s, next)
 		if outcome == killedAfter && !p.dead {
@@ -65,7 +65,7 @@ func (d *userDriverCalls) interceptor(p *process, to *machineCalls) driver.Inter
 			return errDead
 		}
 		if p.limit <= 0 || p.Now().Sub(began) < patience { // otherwise the caller did not wait for it
-			p.emit(answered{p, s, began, err}) // the manager read its clock when it began
+			p.emit(callAnswered{p, s, began, err}) // the manager read its clock when it began
 		}
 		p.clock.Pause(p.latency())
 		if p.dead {

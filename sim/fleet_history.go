@@ -42,7 +42,7 @@ func (l *fleetHistory) see(e event) {
 		if !l.acting {
 			l.excuses.excused[e.uid] = true
 		}
-	case readinessTurns:
+	case readinessChanging:
 		l.noteForce(e.node)
 	case stored[*machine.Machine]:
 		if e.now != nil {

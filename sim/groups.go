@@ -40,7 +40,7 @@ type groupWorld struct {
 	stores     *stores
 	bootstraps bootstraps
 	apis       *apis
-	region     *cloud
+	cloud      *cloud
 	kubelets   *kubelets
 }
 
@@ -62,17 +62,17 @@ func (w groupWorld) Changed() {
 }
 
 // ZoneBack implements groups.World.
-func (w groupWorld) ZoneBack(zone string) time.Time { return w.region.zoneOutUntil[zone] }
+func (w groupWorld) ZoneBack(zone string) time.Time { return w.cloud.zoneOutUntil[zone] }
 
 // CanBoot implements groups.World.
 func (w groupWorld) CanBoot(pool object.Key) bool { return w.bootstraps.good(pool, w.Now()) }
 
 // Placed implements groups.World.
-func (w groupWorld) Placed(id, zone string) { w.region.zoneOf[id] = zone }
+func (w groupWorld) Placed(id, zone string) { w.cloud.zoneOf[id] = zone }
 
 // Removed implements groups.World.
 func (w groupWorld) Removed(name, id string) {
-	w.region.removed[id] = true
+	w.cloud.removed[id] = true
 	w.kubelets.apps.Lost(name)
 }
 
@@ -292,9 +292,9 @@ func (b *bootstrapMaker) bootstrapOf(p *machinepool.Pool) {
 
 // bootstrapper gives one process access to the maker of bootstrap data.
 type bootstrapper struct {
-	p     *process
-	maker *bootstrapMaker
-	shown *managerClock // the manager sees the times of tokens by its own clock
+	p           *process
+	maker       *bootstrapMaker
+	skewedClock *managerClock // the manager sees the times of tokens by its own clock
 }
 
 // dataDeleted: the bootstrap data of a pool are deleted.
@@ -311,7 +311,7 @@ func (b bootstrapper) State(_ context.Context, p *machinepool.Pool) (machinepool
 	}
 	answer := machinepool.BootstrapAnswer{Ready: have.there, Found: have.there}
 	if !have.expires.IsZero() {
-		answer.TokenExpires = have.expires.Add(b.shown.skew)
+		answer.TokenExpires = have.expires.Add(b.skewedClock.skew)
 	}
 	return answer, nil
 }
@@ -332,7 +332,7 @@ func (b bootstrapper) Renew(_ context.Context, p *machinepool.Pool, until time.T
 	return b.p.call(controlAPI, func() error {
 		b.maker.renewals++
 		if have := b.maker.bootstraps[p.Key]; have != nil && have.there {
-			have.expires = until.Add(-b.shown.skew)
+			have.expires = until.Add(-b.skewedClock.skew)
 		}
 		return nil
 	})

@@ -32,8 +32,8 @@ func newKubelets(r *cloud, nodes *trackedStore[*machine.Node], apps *cluster.Clu
 	return &kubelets{base: r.base, cloud: r, nodes: nodes, apps: apps, bootTime: bootTime, noCluster: noCluster, readyTime: 2 * time.Second, lostNodes: map[string]bool{}, vmIDs: map[string]string{}}
 }
 
-// readinessTurns: the readiness of a node is about to change.
-type readinessTurns struct{ node string }
+// readinessChanging: the readiness of a node changes next.
+type readinessChanging struct{ node string }
 
 // boot joins a VM to the cluster after a while, unless the VM never joins.
 func (k *kubelets) boot(name, id string) { k.bootIn(k.bootTime, name, id) }
@@ -170,7 +170,7 @@ func (k *kubelets) ready(name, id string, status object.ConditionStatus) bool {
 	if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil && c.Status == status {
 		return false
 	}
-	k.emit(readinessTurns{name})
+	k.emit(readinessChanging{name})
 	n = n.Clone()
 	n.Conditions = object.SetCondition(n.Conditions, object.Condition{
 		Type: machine.NodeReady, Status: status, Since: k.Now().Truncate(time.Second),

@@ -176,10 +176,10 @@ func (w *World) removeClass(name string) func() {
 	again.Meta, bare.Finalizers = object.Meta{Key: key}, nil
 	_, _ = w.classes.Update(ctx, bare) // read in the same instant: no conflict
 	_ = w.classes.Delete(ctx, key, class.UID)
-	w.emit(classTurns{name, true})
+	w.emit(classPresence{name, true})
 	return func() {
 		_, _ = w.classes.Create(ctx, again) // nothing else makes it
-		w.emit(classTurns{name, false})
+		w.emit(classPresence{name, false})
 	}
 }
 

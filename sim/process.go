@@ -23,17 +23,17 @@ type process struct {
 	*base
 	*apis
 	*counters
-	manager    *manager.Manager
-	began      time.Time
-	calls      int     // number of calls so far
-	killAt     int     // the number of the call at which the process dies; 0: none
-	end        outcome // how that call ends
-	dead       bool
-	patience   time.Duration                // how long a caller waits for a call of the driver
-	limit      time.Duration                // time until the deadline of that call; zero: no deadline
-	userDriver bool                         // the driver is that of Options.Driver
-	underway   map[callTarget]driver.Method // calls to the driver that have not returned
-	restart    func()                       // starts the next process
+	manager     *manager.Manager
+	began       time.Time
+	calls       int     // number of calls so far
+	killAt      int     // the number of the call at which the process dies; 0: none
+	killOutcome outcome // how that call ends
+	dead        bool
+	patience    time.Duration                // how long a caller waits for a call of the driver
+	limit       time.Duration                // time until the deadline of that call; zero: no deadline
+	userDriver  bool                         // the driver is that of Options.Driver
+	underway    map[callTarget]driver.Method // calls to the driver that have not returned
+	restart     func()                       // starts the next process
 }
 
 // callTarget is the object of a driver call.
@@ -140,7 +140,7 @@ func (p *process) outcome() outcome {
 	if p.killAt == 0 || p.calls != p.killAt {
 		return spared
 	}
-	return p.end
+	return p.killOutcome
 }
 
 // kill ends the process, and starts another after a while.
@@ -148,7 +148,7 @@ func (p *process) kill() {
 	p.emit(interrupted{})
 	p.dead = true
 	p.Mark(history.Kill, "manager killed")
-	if p.end == killedAfter {
+	if p.killOutcome == killedAfter {
 		p.count(KilledAfter)
 	} else {
 		p.count(KilledBefore)
@@ -173,13 +173,13 @@ type managers struct {
 	*stores
 	*counters
 	managerConfig
-	apis       *apis
-	shown      *managerClock
-	machines   *machineCalls
-	calls      *userDriverCalls
-	groups     *poolCalls
-	apps       *cluster.Cluster
-	bootstraps *bootstrapMaker
+	apis        *apis
+	skewedClock *managerClock
+	machines    *machineCalls
+	calls       *userDriverCalls
+	groups      *poolCalls
+	apps        *cluster.Cluster
+	bootstraps  *bootstrapMaker
 
 	// workload gives a process access to the pods on the nodes. tell reports nodes whose pods have
 	// changed. Nil: the pods are those of apps.
@@ -205,7 +205,7 @@ func (s *managers) start() error {
 		o.Driver = driver.Intercept(watchedMachines{s.driver(), s.machines.vms}, p.interceptor(s.machines))
 	}
 	s.connectPools(p, &o)
-	o.Runtime.Now, o.Runtime.Each, o.Runtime.Await, o.Hooks = s.shown.managerNow, p.each, p.await, p.hooks(p.reportNodeDeletions(o.Hooks))
+	o.Runtime.Now, o.Runtime.Each, o.Runtime.Await, o.Hooks = s.skewedClock.managerNow, p.each, p.await, p.hooks(p.reportNodeDeletions(o.Hooks))
 	if err := s.connectCluster(p, &o); err != nil {
 		return err
 	}
@@ -230,8 +230,8 @@ func (s *managers) start() error {
 
 func (s *managers) newRunner() *runner {
 	p := &runner{
-		process: &process{base: s.base, apis: s.apis, counters: s.counters, began: s.Now(), restart: s.restart, userDriver: s.userDriver, underway: map[callTarget]driver.Method{}},
-		shown:   s.shown, resync: s.options.Tuning.Resync,
+		process:     &process{base: s.base, apis: s.apis, counters: s.counters, began: s.Now(), restart: s.restart, userDriver: s.userDriver, underway: map[callTarget]driver.Method{}},
+		skewedClock: s.skewedClock, resync: s.options.Tuning.Resync,
 		queue: map[queueKey]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, reconcilers: map[manager.Kind]manager.Reconciler{},
 	}
@@ -248,9 +248,9 @@ func (s *managers) planKill(p *process) {
 	}
 	s.kills++
 	p.killAt = 1 + s.chance(max(s.hazards.KillWithin, 1))
-	p.end = killedBefore + outcome(s.chance(2))
+	p.killOutcome = killedBefore + outcome(s.chance(2))
 	if s.happens(s.hazards.Late) {
-		p.end = killedLate
+		p.killOutcome = killedLate
 	}
 }
 
@@ -276,7 +276,7 @@ func (s *managers) connectPools(p *runner, o *manager.Options) {
 	if s.poolDriver == nil {
 		return
 	}
-	o.Store.Pools, o.Pools.Bootstrap = openPort(p, s.pools), bootstrapper{p.process, s.bootstraps, s.shown}
+	o.Store.Pools, o.Pools.Bootstrap = openPort(p, s.pools), bootstrapper{p.process, s.bootstraps, s.skewedClock}
 	o.Pools.Driver = pooldriver.Intercept(watchedPools{s.poolDriver(), s.groups}, p.interceptor(s.groups))
 }
 

@@ -27,15 +27,15 @@ type service interface {
 
 // These are the events of a call to the provider.
 type (
-	// calling: a process has begun a call, which is on its way.
-	calling struct{ call driver.CallInfo }
-	// called: the call has reached the driver.
-	called struct {
+	// callBegun: a process has begun a call, which is on its way.
+	callBegun struct{ call driver.CallInfo }
+	// callArrived: the call has reached the driver.
+	callArrived struct {
 		by   *process
 		call driver.CallInfo
 	}
-	// answered: the call has ended, with err or without.
-	answered struct {
+	// callAnswered: the call has ended, with err or without.
+	callAnswered struct {
 		by   *process
 		call driver.CallInfo
 		at   time.Time // when the wait until the next attempt begins
@@ -50,7 +50,7 @@ func (p *process) interceptor(to service) driver.Interceptor {
 			return errDead // no caller is alive
 		}
 		defer p.noteUnderway(s)()
-		p.emit(calling{s})
+		p.emit(callBegun{s})
 		p.clock.Pause(p.hazards.CallTime/2 + p.upTo(p.hazards.CallTime/2))
 		if p.dead {
 			if p.happens(p.hazards.Late) {
@@ -70,9 +70,9 @@ func (p *process) interceptor(to service) driver.Interceptor {
 			p.kill()
 			return errDead
 		}
-		p.emit(called{p, s})
+		p.emit(callArrived{p, s})
 		if err := to.refusal(s); err != nil {
-			p.emit(answered{p, s, p.Now(), err})
+			p.emit(callAnswered{p, s, p.Now(), err})
 			return err
 		}
 		early := p.hang(0.5)
@@ -91,7 +91,7 @@ func (p *process) interceptor(to service) driver.Interceptor {
 			p.count(CallAnswerLost)
 			err = codes.New(codes.DeadlineExceeded, "the answer was lost")
 		}
-		p.emit(answered{p, s, p.Now(), err})
+		p.emit(callAnswered{p, s, p.Now(), err})
 		p.clock.Pause(p.latency())
 		if !early {
 			p.hang(1)

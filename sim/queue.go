@@ -13,7 +13,7 @@ import (
 // runner runs the reconcilers of one process. Its caches and queue are lost when the process ends.
 type runner struct {
 	*process
-	shown       *managerClock
+	skewedClock *managerClock
 	wakes       map[manager.Kind][]manager.Wake
 	reconcilers map[manager.Kind]manager.Reconciler
 	queue       map[queueKey]*item
@@ -63,6 +63,7 @@ func openPort[T object.Object[T]](p *runner, s *trackedStore[T]) *port[T] {
 	return out
 }
 
+// planAll plans a pass over each object of a kind.
 func planAll[T object.Object[T]](p *runner, kind manager.Kind, s *trackedStore[T]) {
 	for _, o := range s.all() {
 		p.planPass(queueKey{kind, o.ObjectMeta().Key}, p.Now())
@@ -97,6 +98,7 @@ func (p *runner) deliver(kind manager.Kind, show func()) {
 	}
 }
 
+// wake plans passes over the objects that a change concerns.
 func (p *runner) wake(kind manager.Kind, old, new any) {
 	for _, wake := range p.wakes[kind] {
 		for _, key := range wake.Keys(context.Background(), old, new) {
@@ -122,9 +124,10 @@ func (p *runner) planPass(at queueKey, due time.Time) {
 	p.setTimer(at, i)
 }
 
+// setTimer starts the timer for the next pass over an object. Earlier timers become void.
 func (p *runner) setTimer(at queueKey, i *item) {
 	if i.running || i.due.IsZero() {
-		return // it is planned again when the pass ends
+		return // pass calls setTimer when it ends
 	}
 	i.ticket++
 	ticket := i.ticket
@@ -159,7 +162,7 @@ func (p *runner) pass(at queueKey, i *item) {
 	i.failures = 0
 	next := now.Add(p.resync)
 	if !result.At.IsZero() {
-		next = result.At.Add(-p.shown.skew)
+		next = result.At.Add(-p.skewedClock.skew)
 	}
 	if next.Before(now) {
 		next = now

@@ -175,7 +175,7 @@ func (w *World) newManagers() *managers {
 		p.poolDriver = w.groupDriver
 	}
 	return &managers{
-		base: w.base, stores: w.stores, counters: w.counters, managerConfig: p, apis: w.apis, shown: w.managerClock,
+		base: w.base, stores: w.stores, counters: w.counters, managerConfig: p, apis: w.apis, skewedClock: w.managerClock,
 		machines: w.machineCalls, calls: w.userDriverCalls, groups: w.poolCalls, apps: w.apps, bootstraps: w.bootstrapMaker,
 	}
 }
