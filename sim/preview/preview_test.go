@@ -325,7 +325,7 @@ func TestModelValidate(t *testing.T) {
 		"model.capacity must not be negative":           {Capacity: -1},
 		"model.pods must be from 0 to 1000":             {Pods: preview.MaxPods + 1},
 		"model.podEnd must not be negative":             {PodEnd: -1},
-		"model.patience must not be negative":   {Patience: -1},
+		"model.patience must not be negative":           {Patience: -1},
 		"model.start must be zero or from 1970 to 9999": {Start: time.Unix(-1, 0)},
 		"policy.resync must be at least a second":       {Policy: &deployment.Policy{Resync: 1}},
 		"policy.burst must be from 1 to 10000":          {SetPolicy: &machineset.Policy{Burst: -1}},
