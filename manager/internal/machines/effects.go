@@ -308,11 +308,15 @@ func (p *pass) findNode(ctx context.Context, nodes store.Reader[*machine.Node], 
 // deleteNode takes our finalizer off a node and deletes it, if it is still the
 // one that was meant.
 func (p *pass) deleteNode(ctx context.Context, e machine.DeleteNode) (*machine.Outcome, error) {
-	var err error
-	for range deleteTries {
-		if err = p.tryDeleteNode(ctx, e); !errors.Is(err, store.ErrConflict) {
-			break
-		}
+	// A cached node with our finalizer saves a live read: the removal fails if the cache is stale.
+	node, err := p.Nodes.Get(ctx, object.Key{Name: e.Name})
+	if err == nil && node.UID == e.UID && node.HasFinalizer(machine.NodeFinalizer) {
+		err = p.releaseNode(ctx, node)
+	} else {
+		err = store.ErrConflict
+	}
+	for n := 0; n < deleteTries && errors.Is(err, store.ErrConflict); n++ {
+		err = p.tryDeleteNode(ctx, e)
 	}
 	switch {
 	case err == nil:
@@ -332,6 +336,12 @@ func (p *pass) tryDeleteNode(ctx context.Context, e machine.DeleteNode) error {
 	if err != nil {
 		return err
 	}
+	return p.releaseNode(ctx, node)
+}
+
+// releaseNode takes our finalizer off a node and deletes it. Both fail if it is another node by now.
+func (p *pass) releaseNode(ctx context.Context, node *machine.Node) error {
+	nodes, err := p.Nodes, error(nil)
 	if node.HasFinalizer(machine.NodeFinalizer) {
 		changed := *node // the store takes its own copy
 		changed.RemoveFinalizer(machine.NodeFinalizer)
