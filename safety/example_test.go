@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// A policy says what differs from the defaults: what is zero has its default, and object.Off turns
-// off. A value out of range is an error that names the field.
+// In a policy, a zero field has its default, and object.Off turns a limit or period off. A value out of range is an
+// error that names the field.
 func ExamplePolicy() {
 	p := &safety.Policy{ClassBackoffBase: object.Off}
 	fmt.Println("orphans are looked for every", p.WithDefaults().OrphanPeriod)

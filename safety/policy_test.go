@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
+// TestPoliciesOutOfRange: the error of a value out of range names the field.
 func TestPoliciesOutOfRange(t *testing.T) {
 	require.NoError(t, safety.DefaultPolicy().Validate())
 	for field, change := range map[string]func(*safety.Policy){
@@ -48,7 +49,7 @@ func TestPoliciesOutOfRange(t *testing.T) {
 	p := safety.DefaultPolicy()
 	p.OrphanSoon, p.VMPeriod, p.BrakeShare, p.SettleTime, p.ClassBackoffBase = object.Off, object.Off, object.Off, object.Off, object.Off
 	require.NoError(t, p.Validate())
-	p.OrphanPeriod = 20 * time.Second // as the integration tests of machine-controller-manager have it
+	p.OrphanPeriod = 20 * time.Second // the value of machine-controller-manager's integration tests
 	require.NoError(t, p.Validate())
 	require.ErrorIs(t, (*safety.Policy)(nil).Validate(), safety.ErrNoPolicy)
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// site is a class, a provider that answers creates of it as it is told, and the machines that want
-// to be made.
+// site is a class of machines that are to be created, and a provider with set answers.
 type site struct {
 	safetytest.Journal
 	policy  *safety.Policy
@@ -41,7 +40,7 @@ func newSite(class string) *site {
 	return s
 }
 
-// refuse makes the provider answer creates with a code from now on.
+// refuse makes the provider answer creates with the code from now on.
 func (s *site) refuse(code codes.Code) { s.answer = func() codes.Code { return code } }
 
 func named(name string) object.Key { return object.Key{Name: name} }
@@ -58,7 +57,7 @@ func (s *site) state() string {
 	return "slowed, until " + s.Since(hold.Until)
 }
 
-// ask asks for a turn.
+// ask asks for a machine's turn to create.
 func (s *site) ask(name string) (turn machine.CreatePermit) {
 	s.pace, turn = s.pace.Ask(named(name), s.inputs, s.policy, s.Now)
 	answer := "go ahead"
@@ -69,7 +68,7 @@ func (s *site) ask(name string) (turn machine.CreatePermit) {
 	return turn
 }
 
-// end ends a create.
+// end lets the provider answer a create.
 func (s *site) end(name string) codes.Code {
 	code := s.answer()
 	s.calls++
@@ -78,7 +77,7 @@ func (s *site) end(name string) codes.Code {
 	return code
 }
 
-// try is a whole attempt.
+// try asks for a turn and creates the machine if the turn is given.
 func (s *site) try(name string) (machine.CreatePermit, codes.Code) {
 	turn := s.ask(name)
 	if !turn.Given {
@@ -87,9 +86,10 @@ func (s *site) try(name string) (machine.CreatePermit, codes.Code) {
 	return turn, s.end(name)
 }
 
-func (s *site) pass(d time.Duration) { s.Now = s.Now.Add(d) }
+// later lets time pass.
+func (s *site) later(d time.Duration) { s.Now = s.Now.Add(d) }
 
-// wait lets time pass until the next may be tried.
+// wait lets time pass until the next machine may be tried.
 func (s *site) wait() {
 	hold, _ := s.pace.Slowed(s.class, s.inputs, s.Now)
 	s.Now = hold.Until
@@ -133,7 +133,7 @@ var stories = map[string]func(*site){
 		s.refuse(codes.OK)
 		s.ask("m-1")
 		s.ask("m-2")
-		s.pass(5 * time.Second)
+		s.later(5 * time.Second)
 		s.end("m-1")
 		s.Say("two at a time")
 		s.ask("m-2")
@@ -152,7 +152,7 @@ var stories = map[string]func(*site){
 		s.ask("m-3")
 		s.refuse(codes.ResourceExhausted)
 		s.end("m-1")
-		s.pass(time.Second)
+		s.later(time.Second)
 		s.end("m-2")
 		s.refuse(codes.OK)
 		s.end("m-3")
@@ -227,11 +227,12 @@ var stories = map[string]func(*site){
 	"pace of a refusal long ago": func(s *site) {
 		s.refuse(codes.ResourceExhausted)
 		s.try("m-1")
-		s.pass(6*time.Hour + 2*time.Minute)
+		s.later(6*time.Hour + 2*time.Minute)
 		s.ask("m-2")
 	},
 }
 
+// TestStories compares what happens to a class with the files in testdata.
 func TestStories(t *testing.T) {
 	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
@@ -242,9 +243,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestSlowsByTheTable: a class is slowed by the codes that ask for another quota, class or secret,
-// and by no other.
-func TestSlowsByTheTable(t *testing.T) {
+// TestSlowsOnlyByCodesOfTheClass: only codes that ask for another quota, class or secret slow a class.
+func TestSlowsOnlyByCodesOfTheClass(t *testing.T) {
 	var slow []string
 	for code := range codes.All() {
 		if backoff.Slows(code) {
@@ -255,69 +255,69 @@ func TestSlowsByTheTable(t *testing.T) {
 	assert.False(t, backoff.Slows(codes.Code(99)))
 }
 
-// crowd is machines of one class that want to be made, each looked at when it is to be.
-type crowd struct {
+// waiting is a site with the machines that are not created yet.
+type waiting struct {
 	*site
-	looks map[string]time.Time // when each one that is missing is looked at
+	asksAt map[string]time.Time // when each machine asks next
 }
 
-// look gives machines that are due their turn, in any order.
-func (c *crowd) look(t *rapid.T) {
-	for name, at := range c.looks {
+// askAllDue lets all machines ask whose time has come, in any order.
+func (c *waiting) askAllDue(t *rapid.T) {
+	for name, at := range c.asksAt {
 		if at.After(c.Now) {
 			continue
 		}
 		turn, code := c.try(name)
 		switch {
 		case !turn.Given:
-			require.True(t, turn.At.After(c.Now), "P21: no end of asking")
-			c.looks[name] = turn.At.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "jitter")) * time.Second)
+			require.True(t, turn.At.After(c.Now), "P21: the machine would ask again at once")
+			c.asksAt[name] = turn.At.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "jitter")) * time.Second)
 		case code == codes.OK:
-			delete(c.looks, name)
+			delete(c.asksAt, name)
 		default:
-			c.looks[name] = c.Now.Add(c.policy.ClassBackoffRetry)
+			c.asksAt[name] = c.Now.Add(c.policy.ClassBackoffRetry)
 		}
 	}
 }
 
-// There are two classes, one whose quota is used up for hours and one without trouble. Machines of
-// the second are made when they first ask. Creates of the first grow with the logarithm of the time
-// up to the longest wait, and not with the number of machines. Once the quota is raised all are
-// made within the longest wait and a little.
+// TestOneClassDoesNotSlowAnother has a poor class, whose quota is used up for hours, and a rich class without
+// trouble. Machines of the rich class are created when they first ask. Creates of the poor class do not grow with the
+// number of machines: they grow with the logarithm of the time until the longest wait is reached, and then come once
+// in each longest wait. After the quota is raised, all are created within the longest wait and a little more.
 // Invariants: P21
 func TestOneClassDoesNotSlowAnother(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "machines")
-		poor, rich := &crowd{site: newSite("poor"), looks: map[string]time.Time{}}, &crowd{site: newSite("rich"), looks: map[string]time.Time{}}
+		poor, rich := &waiting{site: newSite("poor"), asksAt: map[string]time.Time{}}, &waiting{site: newSite("rich"), asksAt: map[string]time.Time{}}
 		for i := range n {
-			poor.looks[fmt.Sprint(i)], rich.looks[fmt.Sprint(i)] = safetytest.Epoch, safetytest.Epoch
+			poor.asksAt[fmt.Sprint(i)], rich.asksAt[fmt.Sprint(i)] = safetytest.Epoch, safetytest.Epoch
 		}
 		poor.refuse(codes.ResourceExhausted)
-		rich.look(t)
-		require.Empty(t, rich.looks)
+		rich.askAllDue(t)
+		require.Empty(t, rich.asksAt)
 		require.Equal(t, n, rich.calls)
 
 		hours := time.Duration(rapid.IntRange(1, 24).Draw(t, "hours")) * time.Hour
 		for poor.Now.Before(safetytest.Epoch.Add(hours)) {
-			poor.look(t)
-			poor.pass(10 * time.Second)
+			poor.askAllDue(t)
+			poor.later(10 * time.Second)
 		}
 		most := 1 + math.Log2(float64(poor.policy.ClassBackoffMax/poor.policy.ClassBackoffBase)) + 1 + float64(hours/poor.policy.ClassBackoffMax)
 		require.LessOrEqual(t, float64(poor.calls), most, "%d creates in %s", poor.calls, hours)
-		require.GreaterOrEqual(t, float64(poor.calls), float64(hours/poor.policy.ClassBackoffMax), "it is tried now and then")
+		require.GreaterOrEqual(t, float64(poor.calls), float64(hours/poor.policy.ClassBackoffMax), "the poor class is tried once in each longest wait")
 
 		poor.refuse(codes.OK)
 		for end := poor.Now.Add(poor.policy.ClassBackoffMax + time.Minute + time.Duration(n)*poor.policy.ClassBackoffRetry); poor.Now.Before(end); {
-			poor.look(t)
-			poor.pass(10 * time.Second)
+			poor.askAllDue(t)
+			poor.later(10 * time.Second)
 		}
-		require.Empty(t, poor.looks)
+		require.Empty(t, poor.asksAt)
 	})
 }
 
-// While a class is slowed no two creates of it are under way. While it recovers, at most twice as
-// many are as have succeeded before, in any order of questions, answers and passes that end without
-// one. An answer never makes a wait longer than the policy's, and no wait is given twice.
+// TestTurnsAreLimited: while a class is slowed, at most one create of it is under way. While it recovers, each
+// success doubles the number of creates that may be under way. That holds in any order of questions and answers, and
+// if passes end without an answer. An answer never makes a wait longer than the policy's longest.
 func TestTurnsAreLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSite("small")
@@ -335,7 +335,7 @@ func TestTurnsAreLimited(t *testing.T) {
 			}
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				s.pass(time.Duration(rapid.IntRange(0, 300).Draw(t, "s")) * time.Second)
+				s.later(time.Duration(rapid.IntRange(0, 300).Draw(t, "s")) * time.Second)
 			case 1:
 				if turns[name] {
 					s.pace = s.pace.Leave(named(name))
@@ -354,10 +354,10 @@ func TestTurnsAreLimited(t *testing.T) {
 			case 3:
 				if s.ask(name).Given && !turns[name] {
 					turns[name] = true
-					require.False(t, s.Now.Before(hold.Until), "too early")
-					require.LessOrEqual(t, len(turns), room, "at a time")
+					require.False(t, s.Now.Before(hold.Until), "a turn was given before the wait was over")
+					require.LessOrEqual(t, len(turns), room, "too many creates at a time")
 					if !trying {
-						require.Len(t, turns, 1, "one at a time")
+						require.Len(t, turns, 1, "a slowed class has one create at a time")
 					}
 				}
 			}
@@ -368,7 +368,7 @@ func TestTurnsAreLimited(t *testing.T) {
 	})
 }
 
-// P27: a State is a value. Earlier values stay as they were.
+// TestStatesAreValues: a State is a value (P27). Methods do not change earlier values.
 // Invariants: P27
 func TestStatesAreValues(t *testing.T) {
 	s := newSite("small")
@@ -402,10 +402,10 @@ func TestStatesAreValues(t *testing.T) {
 	require.True(t, backoff.State{}.Answer(named("m-1"), s.inputs, codes.ResourceExhausted, off, 0, s.Now).Idle())
 }
 
-// Details that are easily overlooked. A refusal after a recovery is a new one. Another error during
-// a recovery costs only the first wait. A success with another class forgets the old refusal. A
-// clock that was set back slows no class. Copies do not share their turns.
-func TestInDetail(t *testing.T) {
+// TestRecoveryDetails: a refusal during a recovery begins again with the first wait, and so does another error. A
+// success with a changed class ends the slowing. A clock that was set back does not slow a class. Copies do not share
+// their turns.
+func TestRecoveryDetails(t *testing.T) {
 	s := newSite("small")
 	s.refuse(codes.ResourceExhausted)
 	s.try("m-1")
@@ -419,7 +419,7 @@ func TestInDetail(t *testing.T) {
 	s.try("m-1")
 	recovering := s.pace
 	s.refuse(codes.ResourceExhausted)
-	s.pass(time.Minute)
+	s.later(time.Minute)
 	s.try("m-2")
 	hold, trying := s.pace.Slowed(s.class, s.inputs, s.Now)
 	require.False(t, trying)
@@ -456,14 +456,14 @@ func TestInDetail(t *testing.T) {
 		text := fmt.Sprintf("%+v", before)
 		left := before.Leave(named("c"))
 		one, _ := left.Ask(named("x"), s.inputs, s.policy, s.Now)
-		kept := fmt.Sprintf("%+v", one)
+		unchanged := fmt.Sprintf("%+v", one)
 		_, _ = left.Ask(named("y"), s.inputs, s.policy, s.Now)
 		require.Equal(t, text, fmt.Sprintf("%+v", before), i)
-		require.Equal(t, kept, fmt.Sprintf("%+v", one), i)
+		require.Equal(t, unchanged, fmt.Sprintf("%+v", one), i)
 	}
 }
 
-// TestWait checks how long it takes until the next may be tried.
+// TestWait checks how long it takes until the next machine may be tried.
 func TestWait(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0).UTC()
 	p := safety.DefaultPolicy()

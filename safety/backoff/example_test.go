@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/safety/backoff"
 )
 
-// The quota of a class is used up. Its other machines wait, and then one of them is tried.
+// The quota of a class is used up. The other machines of the class wait, and then one of them is tried.
 func ExampleState() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	p, in := safety.DefaultPolicy(), machine.Inputs{}

@@ -12,9 +12,9 @@ import (
 	"github.com/millwright-go/millwright/safety/backoff"
 )
 
-// TestP56PaceLearnsTheLimit: for any limit of a provider, machines that all want calls at once get
-// them within a small multiple of the least time, few are refused, and none is made before the time
-// that the provider asked to wait.
+// TestP56PaceLearnsTheLimit: whatever a provider's rate limit, many machines that need calls at once get them within
+// a small multiple of the shortest possible time. Few calls are refused, and none is made before the provider's wait
+// is over.
 // Invariants: P56
 func TestP56PaceLearnsTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -40,7 +40,7 @@ func TestP56PaceLearnsTheLimit(t *testing.T) {
 						}
 						break
 					}
-					require.False(t, now.Before(floor), "called before the provider's time")
+					require.False(t, now.Before(floor), "a call was made before the provider's wait was over")
 					tokens, filled = min(burst, tokens+float64(now.Sub(filled))/float64(every)), now
 					if tokens < 1 {
 						refused++
@@ -61,14 +61,14 @@ func TestP56PaceLearnsTheLimit(t *testing.T) {
 				break
 			}
 			now = next
-			require.Less(t, now.Sub(begun), 24*time.Hour, "it never ends")
+			require.Less(t, now.Sub(begun), 24*time.Hour, "not all calls were made in a day")
 		}
 		require.LessOrEqual(t, now.Sub(begun), 2*time.Duration(all)*every+5*time.Minute)
 		require.LessOrEqual(t, refused, 20+all/2)
 	})
 }
 
-// TestPaceIsForgotten: there is none without an answer that asks to wait, nor long after the last one.
+// TestPaceIsForgotten: nobody waits before the provider has first asked to wait, nor long after it last asked.
 func TestPaceIsForgotten(t *testing.T) {
 	var pace backoff.Pace
 	now := time.Unix(1_800_000_000, 0)

@@ -65,8 +65,7 @@ func FuzzDecide(f *testing.F) {
 	}, nil)
 }
 
-// BenchmarkSpelledOtherwise compares 100,000 VMs with as many machines that are known by other
-// spellings.
+// BenchmarkSpelledOtherwise compares 100,000 VMs with their machines, which spell the IDs and names in another way.
 func BenchmarkSpelledOtherwise(b *testing.B) {
 	machines, vms := safetytest.Fleet(100_000)
 	spelled := make(map[string]string, len(vms))
@@ -86,8 +85,7 @@ func BenchmarkSpelledOtherwise(b *testing.B) {
 	}
 }
 
-// BenchmarkDecide compares 10,000 VMs with 10,000 machines, with no orphan or with a thousand among
-// them.
+// BenchmarkDecide compares 10,000 VMs with their machines. No VM is an orphan, or a thousand are.
 func BenchmarkDecide(b *testing.B) {
 	for _, missing := range []int{0, 1000} {
 		b.Run(fmt.Sprintf("orphans=%d", missing), func(b *testing.B) {

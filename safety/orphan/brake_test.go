@@ -20,18 +20,18 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// gauge compares what a brake lets go with what it may, in any period.
-type gauge struct {
+// brakedCloud is a cloud that checks how many VMs are deleted in any period.
+type brakedCloud struct {
 	*cloud
-	first  map[string]time.Time // when a VM was first ordered to go in its period
-	listed map[string]int       // VMs that each class listed last
+	first  map[string]time.Time // when the delete of a VM was first ordered in its period
+	listed map[string]int       // how many VMs the last listing of each class has
 }
 
-// held requires that with this order no more than allowed went in a period.
-func (g *gauge) held(t require.TestingT, d orphan.Delete) {
+// checkLimit requires that with this order no more VMs than allowed were deleted within a period.
+func (g *brakedCloud) checkLimit(t require.TestingT, d orphan.Delete) {
 	now, period := g.Now, max(g.policy.OrphanPeriod, time.Minute)
 	if at, known := g.first[d.ProviderID]; known && now.Before(at.Add(period)) {
-		return // it is tried again
+		return // a repeated delete
 	}
 	g.first[d.ProviderID] = now
 	n := 0
@@ -48,25 +48,25 @@ func (g *gauge) held(t require.TestingT, d orphan.Delete) {
 	if !now.Before(g.began.Add(period)) {
 		allowed = max(allowed, most*int(g.policy.BrakeShare)/100)
 	}
-	require.LessOrEqual(t, n, allowed, "of %d VMs", most)
+	require.LessOrEqual(t, n, allowed, "too many deletes within a period, of %d VMs", most)
 }
 
-// However many VMs have no owner, whichever deletes fail and whenever a process restarts, the brake
-// limits how many go in a period. In the end all VMs that can be deleted are gone.
+// TestBrake: however many VMs have no owner, and whichever deletes fail, the brake limits how many VMs are deleted in
+// a period. In the end all orphans that can be deleted are gone.
 // Invariants: P15
 func TestBrake(t *testing.T) {
 	several := 0
 	rapid.Check(t, func(t *rapid.T) {
-		g := &gauge{cloud: newCloud(t, "a", "b"), first: map[string]time.Time{}, listed: map[string]int{}}
+		g := &brakedCloud{cloud: newCloud(t, "a", "b"), first: map[string]time.Time{}, listed: map[string]int{}}
 		g.began, g.shared = safetytest.Epoch, rapid.Bool().Draw(t, "shared")
 		g.policy.Brake = rapid.Int32Range(1, 4).Draw(t, "brake")
 		g.policy.BrakeShare = cmp.Or(rapid.Int32Range(0, 50).Draw(t, "share"), object.Off)
 		g.policy.OrphanPeriod = rapid.SampledFrom([]time.Duration{time.Second, 20 * time.Second, time.Minute, 15 * time.Minute}).Draw(t, "period")
 		g.policy.Burst = rapid.IntRange(1, 10).Draw(t, "burst")
-		g.give("own", "a", machine.PhaseRunning, g.boot("own", "a").id)
+		g.addMachine("own", "a", machine.PhaseRunning, g.createVM("own", "a").id)
 		stuck := map[string]bool{}
 		for range rapid.IntRange(1, 18).Draw(t, "orphans") {
-			v := g.boot("gone", rapid.SampledFrom(g.classes).Draw(t, "class"))
+			v := g.createVM("gone", rapid.SampledFrom(g.classes).Draw(t, "class"))
 			stuck[v.id] = rapid.IntRange(0, 3).Draw(t, "stuck") == 0
 		}
 		g.answer = func(call, id string) codes.Code {
@@ -78,37 +78,37 @@ func TestBrake(t *testing.T) {
 			}
 			return codes.OK
 		}
-		g.deleting = func(d orphan.Delete) { g.held(t, d) }
+		g.deleting = func(d orphan.Delete) { g.checkLimit(t, d) }
 		for range 2000 {
 			require.NoError(t, g.pass())
 			if len(g.first) > int(g.policy.Brake) {
 				several++
 			}
-			require.True(t, g.plan.At.After(g.Now), "no wait")
+			require.True(t, g.plan.At.After(g.Now), "the pass asks to be repeated at once")
 			g.Now = g.plan.At
 			if g.Now.Sub(safetytest.Epoch) > 20*max(g.policy.OrphanPeriod, time.Minute) {
 				break
 			}
 		}
 		for _, id := range g.left() {
-			require.True(t, stuck[id] || id == "p://1", "%s could go and is still there", id)
+			require.True(t, stuck[id] || id == "p://1", "%s can be deleted and still exists", id)
 		}
 	})
-	assert.Positive(t, several, "the share never let more go")
+	assert.Positive(t, several, "the share never allowed more than the number")
 }
 
-// Classes that list the same VMs do not raise the limit, whenever they are listed. A new process
-// does not know what went before.
-func TestBrakeIsTheFleets(t *testing.T) {
+// TestClassesShareOneBrake: several classes that list the same VMs do not raise the limit, whenever they are listed.
+// The share counts only in a process that knows what was deleted in the whole period before.
+func TestClassesShareOneBrake(t *testing.T) {
 	for _, began := range []time.Time{{}, safetytest.Epoch} {
 		c := newCloud(t, "a", "b", "c")
 		c.shared, c.began = true, began
-		c.give("own", "a", machine.PhaseRunning, c.boot("own", "a").id)
+		c.addMachine("own", "a", machine.PhaseRunning, c.createVM("own", "a").id)
 		for range 79 {
-			c.boot("gone", "a")
+			c.createVM("gone", "a")
 		}
 		for i := range 20 {
-			c.known = map[string]*orphan.Class{} // each is listed now, and a minute later again
+			c.known = map[string]*orphan.Class{} // so that the class is listed in this pass
 			c.classes = [][]string{{"a"}, {"b", "c"}}[i%2]
 			require.NoError(t, c.pass())
 			c.Now = c.Now.Add(30 * time.Second)
@@ -123,30 +123,30 @@ func TestBrakeIsTheFleets(t *testing.T) {
 	}
 }
 
-// While the store is empty no VM goes, after any number of passes, nor immediately when it is no
-// longer empty.
+// TestEmptyStoreKeepsAllVMs: while the store is empty, no pass deletes a VM. Nor does the first pass when the store
+// is no longer empty.
 // Invariants: P15
 func TestEmptyStoreKeepsAllVMs(t *testing.T) {
 	c := newCloud(t, "a")
 	c.owners = 0
-	c.boot("gone", "a")
+	c.createVM("gone", "a")
 	c.deleting = func(d orphan.Delete) { assert.Fail(t, "deleted", "%+v", d) }
 	for range 20 {
 		require.NoError(t, c.pass())
 		assert.Equal(t, orphan.ReasonEmptyStore, c.plan.Why.Reason)
-		assert.Equal(t, c.Now.Add(c.policy.OrphanPeriod), c.plan.At, "listed no more often than without")
+		assert.Equal(t, c.Now.Add(c.policy.OrphanPeriod), c.plan.At, "classes are listed as often as otherwise")
 		c.Now = c.plan.At
 	}
 	c.owners = 1
 	require.NoError(t, c.pass())
-	assert.Len(t, c.left(), 1, "what was seen before counts for nothing")
+	assert.Len(t, c.left(), 1, "listings while the store was empty do not count")
 	c.deleting = nil
 	c.wait(1)
 	assert.Empty(t, c.left())
 }
 
-// A clock that is set back holds the brake for one period from then on, and no longer.
-func TestBrakeFromTheFuture(t *testing.T) {
+// TestBrakeAfterAClockIsSetBack: when the clock is set back, earlier orders count for one period from then on.
+func TestBrakeAfterAClockIsSetBack(t *testing.T) {
 	class := object.Key{Name: "a"}
 	o := &orphan.Observation{Owners: 1, Candidates: []orphan.Candidate{{Class: class, ProviderID: "new", Name: "gone", Since: safetytest.Epoch.Add(-time.Minute)}}}
 	for i := range 3 {
@@ -169,12 +169,12 @@ func TestBrakeFromTheFuture(t *testing.T) {
 	assert.Equal(t, []safety.Spent{{ID: "new", At: now}}, plan.Spent)
 }
 
-// A failed delete is tried again in its time even if the brake lets no other go. It counts from its
-// first try.
+// TestBrakeLetsRetriesPass: a failed delete is tried again even if the brake allows no other. It counts from its
+// first attempt.
 func TestBrakeLetsRetriesPass(t *testing.T) {
 	c := newCloud(t, "a")
 	for range 4 {
-		c.boot("gone", "a")
+		c.createVM("gone", "a")
 	}
 	failing, tries := true, 0
 	c.answer = func(call, _ string) codes.Code {
@@ -186,7 +186,7 @@ func TestBrakeLetsRetriesPass(t *testing.T) {
 		}
 		return codes.OK
 	}
-	c.begin()
+	c.firstPass()
 	c.wait(1)
 	assert.Equal(t, 3, tries)
 	failing = false

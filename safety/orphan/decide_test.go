@@ -19,15 +19,16 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// fray is a cloud in which everything happens at once.
-type fray struct {
+// busyCloud is a cloud in which machines and VMs change while the collector runs.
+type busyCloud struct {
 	*cloud
 	rapid *rapid.T
 	late  []func() // creates that are still on their way
 	names int
 }
 
-func (f *fray) pick() *machine.Machine {
+// pick returns any machine, or nil if there is none.
+func (f *busyCloud) pick() *machine.Machine {
 	if len(f.machines) == 0 {
 		return nil
 	}
@@ -36,23 +37,23 @@ func (f *fray) pick() *machine.Machine {
 }
 
 // act makes one thing happen to a machine or a VM.
-func (f *fray) act() {
+func (f *busyCloud) act() {
 	m := f.pick()
 	op := rapid.SampledFrom([]string{
-		"new", "announce", "call", "call", "late", "status", "fail", "run", "run", "delete", "gone", "stray",
+		"new", "announce", "call", "call", "late", "status", "fail", "run", "run", "delete", "gone", "orphaned",
 	}).Draw(f.rapid, "act")
 	switch {
 	case op == "new":
 		f.names++
-		f.give("m-"+string(rune('a'+f.names%26))+string(rune('0'+f.names/26)), rapid.SampledFrom(f.classes).Draw(f.rapid, "class"), machine.PhaseNew, "")
+		f.addMachine("m-"+string(rune('a'+f.names%26))+string(rune('0'+f.names/26)), rapid.SampledFrom(f.classes).Draw(f.rapid, "class"), machine.PhaseNew, "")
 	case op == "late" && len(f.late) > 0:
 		f.late[0]()
 		f.late = f.late[1:]
-	case op == "stray":
-		f.boot("ghost", f.classes[0])
+	case op == "orphaned":
+		f.createVM("ghost", f.classes[0])
 	case m == nil:
 	case op == "gone" && m.Deleted():
-		f.bury(m)
+		f.finishDeletion(m)
 	case op == "delete" && !m.Deleted():
 		m.DeletedAt, m.Status.DeletedFrom, m.Status.Phase = f.Now, m.Status.Phase, machine.PhaseTerminating
 	case !m.Deleted():
@@ -60,8 +61,8 @@ func (f *fray) act() {
 	}
 }
 
-// create continues a machine's creation.
-func (f *fray) create(m *machine.Machine, op string) {
+// create makes the next thing happen in a machine's creation.
+func (f *busyCloud) create(m *machine.Machine, op string) {
 	s := &m.Status
 	switch {
 	case op == "announce" && m.Spec.ProviderID == "":
@@ -72,10 +73,10 @@ func (f *fray) create(m *machine.Machine, op string) {
 	case op == "call" && s.Phase == machine.PhasePending && m.Spec.ProviderID == "":
 		name, class := m.Name, m.Spec.Class.Name
 		if rapid.Bool().Draw(f.rapid, "delayed") {
-			f.late = append(f.late, func() { f.boot(name, class) })
+			f.late = append(f.late, func() { f.createVM(name, class) })
 			return
 		}
-		id := f.boot(name, class).id
+		id := f.createVM(name, class).id
 		if rapid.Bool().Draw(f.rapid, "answered") {
 			m.Spec.ProviderID = id
 		}
@@ -92,7 +93,7 @@ func (f *fray) create(m *machine.Machine, op string) {
 }
 
 // status does what a machine's pass does with the answer to GetMachineStatus.
-func (f *fray) status(m *machine.Machine) {
+func (f *busyCloud) status(m *machine.Machine) {
 	var ids []string
 	for _, v := range f.vms {
 		if v.name == m.Name && v.gone.IsZero() {
@@ -111,8 +112,8 @@ func (f *fray) status(m *machine.Machine) {
 	}
 }
 
-// bury ends a deletion: by ID, or by name if no ID is recorded.
-func (f *fray) bury(m *machine.Machine) {
+// finishDeletion removes a machine and its VMs: those with its ID, or those with its name if it has no ID.
+func (f *busyCloud) finishDeletion(m *machine.Machine) {
 	for _, v := range f.vms {
 		if v.gone.IsZero() && (v.id == m.Spec.ProviderID || m.Spec.ProviderID == "" && v.name == m.Name) {
 			v.gone = f.Now
@@ -121,7 +122,7 @@ func (f *fray) bury(m *machine.Machine) {
 	delete(f.machines, m.Name)
 }
 
-// inFlight is the model's own idea of a create that may still be going on.
+// inFlight reports whether a create of the machine may still be under way, by the model's own rule.
 func inFlight(m *machine.Machine) bool {
 	op := m.Status.LastOperation
 	if m.Status.Phase == machine.PhaseCrashLoopBackOff && op.Code == codes.OutOfRange && op.Stage == machine.StageGetVMStatus {
@@ -130,13 +131,14 @@ func inFlight(m *machine.Machine) bool {
 	return m.Spec.ProviderID == "" || m.Status.Phase == machine.PhaseNew || m.Status.Phase == machine.PhaseCrashLoopBackOff
 }
 
-// P15, P17: things are delayed, lost, killed or stale. No VM goes whose machine has recorded it or
-// has a create in flight. In the end the VMs without an owner are gone, and all others are there.
+// TestP15NoVMOfACreateInFlight: calls are delayed or lost, processes are killed, and reads are stale. No VM is
+// deleted (P15, P17) if a machine has recorded its ID, or if the machine of its name has a create in flight. In the
+// end the VMs without an owner are gone, and all others exist.
 // Invariants: P15
 func TestP15NoVMOfACreateInFlight(t *testing.T) {
 	deletes := 0
 	rapid.Check(t, func(t *rapid.T) {
-		f := &fray{cloud: newCloud(t, "a", "b"), rapid: t}
+		f := &busyCloud{cloud: newCloud(t, "a", "b"), rapid: t}
 		f.shared = rapid.Bool().Draw(t, "shared")
 		f.lag = time.Duration(rapid.IntRange(0, 50).Draw(t, "lag")) * time.Second
 		old := f.live()
@@ -162,7 +164,7 @@ func TestP15NoVMOfACreateInFlight(t *testing.T) {
 				require.False(t, inFlight(m), "%s has a create in flight: %+v", d.Name, m.Status)
 			}
 			first, seen := sighted[d.ProviderID]
-			require.True(t, seen && !f.Now.Before(first.Add(f.policy.OrphanGap)), "not seen twice %s apart", f.policy.OrphanGap)
+			require.True(t, seen && !f.Now.Before(first.Add(f.policy.OrphanGap)), "the VM was not listed twice, %s apart", f.policy.OrphanGap)
 		}
 		for range rapid.IntRange(5, 40).Draw(t, "steps") {
 			f.Now = f.Now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "pause")) * time.Second)
@@ -187,8 +189,8 @@ func TestP15NoVMOfACreateInFlight(t *testing.T) {
 	assert.Positive(t, deletes, "no orphan was ever deleted")
 }
 
-// settle ends everything in progress, and checks that the machines own what is left.
-func (f *fray) settle(t *rapid.T) {
+// settle ends everything in progress, and checks that machines own all VMs that are left.
+func (f *busyCloud) settle(t *rapid.T) {
 	f.port, f.stale, f.deleting = nil, nil, nil
 	for _, create := range f.late {
 		create()
@@ -196,7 +198,7 @@ func (f *fray) settle(t *rapid.T) {
 	for _, m := range f.live() {
 		m := f.machines[m.Name]
 		if m.Deleted() {
-			f.bury(m)
+			f.finishDeletion(m)
 			continue
 		}
 		if m.Status.LastOperation.Code != codes.OutOfRange {
@@ -207,7 +209,7 @@ func (f *fray) settle(t *rapid.T) {
 		}
 	}
 	f.Now = f.Now.Add(time.Hour)
-	for range 6 + len(f.vms) { // three go in a period
+	for range 6 + len(f.vms) { // the brake allows three deletes in a period
 		require.NoError(t, f.pass())
 		f.Now = f.plan.At
 	}
@@ -216,7 +218,7 @@ func (f *fray) settle(t *rapid.T) {
 		owned[m.Spec.ProviderID] = m.Spec.ProviderID != ""
 	}
 	for _, id := range f.left() {
-		require.True(t, owned[id], "VM %s is nobody's and still there", id)
+		require.True(t, owned[id], "VM %s has no owner and still exists", id)
 		delete(owned, id)
 	}
 	for id, was := range owned {
@@ -226,13 +228,13 @@ func (f *fray) settle(t *rapid.T) {
 	}
 }
 
-// An empty ID belongs to no machine, and is never deleted; nor is a VM without a name.
+// TestP17EmptyIDsAndNames: a VM without an ID or without a name is never deleted.
 // Invariants: P17
 func TestP17EmptyIDsAndNames(t *testing.T) {
 	c := newCloud(t, "a")
-	c.give("m-1", "a", machine.PhaseRunning, "")
-	c.boot("gone", "a").id = ""
-	c.boot("", "a")
+	c.addMachine("m-1", "a", machine.PhaseRunning, "")
+	c.createVM("gone", "a").id = ""
+	c.createVM("", "a")
 	c.deleting = func(d orphan.Delete) { assert.Fail(t, "deleted", "%+v", d) }
 	for range 5 {
 		require.NoError(t, c.pass())
@@ -240,8 +242,8 @@ func TestP17EmptyIDsAndNames(t *testing.T) {
 	}
 }
 
-// A slow listing may show VMs that are younger than a read of machines made meanwhile. Such a read
-// proves nothing.
+// TestMachinesAreReadAfterTheListing: a slow listing may show VMs that were created after a read of machines which
+// was made meanwhile. Such a read does not count.
 // Invariants: P15
 func TestMachinesAreReadAfterTheListing(t *testing.T) {
 	p := safety.DefaultPolicy()
@@ -264,19 +266,19 @@ func TestMachinesAreReadAfterTheListing(t *testing.T) {
 	o.Candidates[0].Since = o.Candidates[0].Since.Add(time.Nanosecond)
 	plan, err = orphan.Decide(o, p, asked.Add(time.Minute))
 	require.NoError(t, err)
-	assert.Empty(t, plan.Delete, "the sightings were closer together")
+	assert.Empty(t, plan.Delete, "the two listings were less than OrphanGap apart")
 	o.Candidates[0].Since, o.Candidates[0].Name = o.Candidates[0].Since.Add(-time.Minute), "m-2"
 	plan, err = orphan.Decide(o, p, asked.Add(time.Minute))
 	require.NoError(t, err)
-	assert.Empty(t, plan.Delete, "it was another machine's then")
+	assert.Empty(t, plan.Delete, "in the earlier listing the VM had another name")
 }
 
-// One ID under two names stays while either name keeps it.
+// TestOneIDUnderTwoNames: a VM that is listed with two names stays while either name has a machine.
 // Invariants: P15
 func TestOneIDUnderTwoNames(t *testing.T) {
 	c := newCloud(t, "a", "b")
 	c.vms = append(c.vms, &vm{id: "p://1", name: "gone", class: "a"}, &vm{id: "p://1", name: "m-1", class: "b"})
-	c.give("m-1", "b", machine.PhasePending, "")
+	c.addMachine("m-1", "b", machine.PhasePending, "")
 	for range 4 {
 		require.NoError(t, c.pass())
 		c.Now = c.Now.Add(time.Minute)
@@ -296,12 +298,13 @@ func TestOneIDUnderTwoNames(t *testing.T) {
 	assert.Equal(t, 1, deletes)
 }
 
-// Many orphans go, Burst at a time. A class is listed at most every OrphanGap.
+// TestManyOrphansAndManyHints: many orphans are deleted in one pass, Burst at a time. Hints make a class be listed
+// at most every OrphanGap.
 func TestManyOrphansAndManyHints(t *testing.T) {
 	c := newCloud(t, "a")
 	c.policy.Burst, c.policy.BrakeShare = 7, 100
 	for range 50 {
-		c.boot("gone", "a")
+		c.createVM("gone", "a")
 	}
 	require.NoError(t, c.pass())
 	c.Now = c.Now.Add(c.policy.OrphanGap)
@@ -316,46 +319,46 @@ func TestManyOrphansAndManyHints(t *testing.T) {
 	assert.Equal(t, 2, c.lists-lists)
 }
 
-// A create that a machine's deletion found in flight counts as in flight until the machine is gone.
-// A machine that was found running has extra VMs, which go.
+// TestExtrasOfAMachineBeingDeleted: a create that was in flight when the machine's deletion began counts as in flight
+// until the machine is gone. Extra VMs of a machine that ran before its deletion are deleted.
 func TestExtrasOfAMachineBeingDeleted(t *testing.T) {
-	for from, goes := range map[machine.Phase]bool{
+	for from, deleted := range map[machine.Phase]bool{
 		machine.PhaseNew: false, machine.PhaseCrashLoopBackOff: false, machine.PhaseRunning: true, machine.PhasePending: true,
 	} {
 		c := newCloud(t, "a")
-		own := c.boot("m-1", "a")
-		c.boot("m-1", "a")
-		m := c.give("m-1", "a", machine.PhaseTerminating, own.id)
+		own := c.createVM("m-1", "a")
+		c.createVM("m-1", "a")
+		m := c.addMachine("m-1", "a", machine.PhaseTerminating, own.id)
 		m.DeletedAt, m.Status.DeletedFrom = safetytest.Epoch, from
 		for range 3 {
 			require.NoError(t, c.pass())
 			c.Now = c.Now.Add(c.policy.OrphanGap)
 			c.known["a"].Asked = time.Time{}
 		}
-		assert.Equal(t, goes, len(c.left()) == 1, "found %q", from)
+		assert.Equal(t, deleted, len(c.left()) == 1, "deleted in phase %q", from)
 		assert.Contains(t, c.left(), own.id)
 	}
 }
 
-// Just before a delete the machine is checked once more.
+// TestStillOrphan: just before a delete, the machine of the VM's name is checked once more.
 func TestStillOrphan(t *testing.T) {
 	order := orphan.Delete{ProviderID: "p://1", Name: "m-1"}
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "m-1"}}}
 	m.Spec.ProviderID, m.Status.Phase = "p://2", machine.PhaseRunning
 	assert.True(t, order.StillOrphan(nil))
-	assert.True(t, order.StillOrphan(m), "its VM is another one")
+	assert.True(t, order.StillOrphan(m), "the machine has another VM")
 	m.Spec.ProviderID = ""
-	assert.False(t, order.StillOrphan(m), "it has none yet")
+	assert.False(t, order.StillOrphan(m), "the machine has no VM yet")
 	m.Name = "m-2"
-	assert.True(t, order.StillOrphan(m), "it is another machine")
+	assert.True(t, order.StillOrphan(m), "a machine of another name without a VM")
 	m.Spec.ProviderID = "p://1"
-	assert.False(t, order.StillOrphan(m), "it has recorded the VM meanwhile")
+	assert.False(t, order.StillOrphan(m), "a machine of another name has recorded the VM")
 	m.Name = "m-1"
-	assert.False(t, order.StillOrphan(m), "it has recorded the VM meanwhile")
+	assert.False(t, order.StillOrphan(m), "the machine has recorded the VM")
 }
 
-// TestP15PausedMachinesKeepTheirVMs: a paused machine owns every VM of its name, also in the last
-// check just before a delete.
+// TestP15PausedMachinesKeepTheirVMs: a paused machine owns every VM of its name, also in the check just before a
+// delete.
 // Invariants: P15
 func TestP15PausedMachinesKeepTheirVMs(t *testing.T) {
 	class := object.Key{Namespace: "fleet", Name: "small"}
@@ -378,11 +381,11 @@ func TestP15PausedMachinesKeepTheirVMs(t *testing.T) {
 		require.Len(t, orders, 1)
 		require.True(t, orders[0].StillOrphan(m))
 		m.Annotations[safetytest.PausedKey] = "true"
-		require.False(t, orders[0].StillOrphan(m), "it was paused since")
+		require.False(t, orders[0].StillOrphan(m), "the machine has been paused since")
 	}
 }
 
-// anySpelling draws another spelling of identities: case, a prefix, slashes.
+// anySpelling draws a function that changes the spelling of IDs or names: case, prefix, slashes.
 func anySpelling(t *rapid.T, label string) func(string) string {
 	fold := rapid.SampledFrom([]func(string) string{strings.Clone, strings.ToUpper, strings.ToLower}).Draw(t, label+" case")
 	prefix := rapid.SampledFrom([]string{"", "list-", "/", "cloud:///Region-1/"}).Draw(t, label+" prefix")
@@ -395,11 +398,11 @@ var phases = []machine.Phase{
 	machine.PhaseFailed, machine.PhaseTerminating, machine.PhaseCrashLoopBackOff, machine.PhaseInPlaceUpdating,
 }
 
-// However lists spell the IDs and names of machines' VMs, and in any phase of the machines, none of
-// these VMs goes. What was spelled otherwise is told once.
+// TestP48SpelledOtherwise: no VM of a machine is deleted, however listings spell its ID and name, and whatever the
+// machine's phase. A warning says that they are spelled in another way.
 // Invariants: P48
 func TestP48SpelledOtherwise(t *testing.T) {
-	spelled, gone := 0, 0
+	spelled, collected := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCloud(t, "a", "b")
 		c.shared = rapid.Bool().Draw(t, "shared")
@@ -408,73 +411,74 @@ func TestP48SpelledOtherwise(t *testing.T) {
 		own := map[string]bool{}
 		for i := range rapid.IntRange(1, 6).Draw(t, "machines") {
 			class := rapid.SampledFrom(c.classes).Draw(t, "class")
-			v := c.boot(fmt.Sprintf("Web-%d", i), class)
+			v := c.createVM(fmt.Sprintf("Web-%d", i), class)
 			own[v.id] = true
-			m := c.give(v.name, class, rapid.SampledFrom(phases).Draw(t, "phase"), v.id)
+			m := c.addMachine(v.name, class, rapid.SampledFrom(phases).Draw(t, "phase"), v.id)
 			if rapid.IntRange(0, 4).Draw(t, "deleted") == 0 {
 				m.DeletedAt = c.Now
 			}
 		}
 		strangers := rapid.IntRange(0, 3).Draw(t, "strangers")
 		for range strangers {
-			c.boot("gone", rapid.SampledFrom(c.classes).Draw(t, "of"))
+			c.createVM("gone", rapid.SampledFrom(c.classes).Draw(t, "of"))
 		}
-		c.begin()
+		c.firstPass()
 		c.wait(60)
 		left := c.left()
 		for _, id := range left {
 			delete(own, id)
 		}
-		require.Empty(t, own, "VMs of machines that went")
+		require.Empty(t, own, "VMs of machines were deleted")
 		if id("p://1") != "p://1" && name("Web-0") != "Web-0" {
 			require.Positive(t, c.warned[orphan.ReasonSpelled])
 			spelled++
 		}
-		gone += strangers + len(c.machines) - len(left)
+		collected += strangers + len(c.machines) - len(left)
 	})
 	assert.Positive(t, spelled)
-	assert.Positive(t, gone, "nothing is collected")
+	assert.Positive(t, collected, "no orphan was ever deleted")
 }
 
-// A class none of whose available machines is listed, though others are, may be listed by other IDs
-// and names: none of those goes, in this pass or a later one, through this class or another one.
+// TestNoneOfAClassIsListed: if a class's listing has VMs but none of the class's machines, the machines' VMs may be
+// listed with other IDs and names. So no listed VM is deleted, in any pass and through any class.
 // Invariants: P48
 func TestNoneOfAClassIsListed(t *testing.T) {
 	c := newCloud(t, "a", "b")
 	c.shared = true
 	for i := range 5 {
 		name := fmt.Sprintf("web-%d", i)
-		c.give(name, "b", machine.PhaseRunning, c.boot(name, "b").id)
+		c.addMachine(name, "b", machine.PhaseRunning, c.createVM(name, "b").id)
 	}
 	c.spell = func(v *vm) (string, string) { return "x" + v.id[4:], "x" + v.name }
-	c.begin()
+	c.firstPass()
 	c.wait(20)
 	require.Len(t, c.left(), 5)
 	require.Positive(t, c.warned[orphan.ReasonUnknownOnly])
-	c.hints = append(c.hints, orphan.Hint{Class: c.known["a"].Key, At: c.Now}) // a is listed, and b is not
+	c.hints = append(c.hints, orphan.Hint{Class: c.known["a"].Key, At: c.Now}) // only class a is listed
 	c.wait(4)
 	require.Len(t, c.left(), 5)
 
 	c.spell = nil
-	stray := c.boot("gone", "a")
+	orphaned := c.createVM("gone", "a")
 	c.Now = c.Now.Add(time.Hour)
 	c.wait(4)
-	require.Len(t, c.left(), 5, "the list is right again")
-	require.NotContains(t, c.left(), stray.id)
+	require.Len(t, c.left(), 5, "the listing has the machines' VMs again, and the orphan is deleted")
+	require.NotContains(t, c.left(), orphaned.id)
 }
 
-// A VM whose name is alike to a machine's is none of it if the machine's own VM is listed.
+// TestAlikeNameBesideTheOwnVM: a VM whose name is similar to a machine's is an orphan if the machine's own VM is
+// listed too.
 func TestAlikeNameBesideTheOwnVM(t *testing.T) {
 	c := newCloud(t, "a")
-	own := c.boot("web-1", "a")
-	c.give("web-1", "a", machine.PhaseRunning, own.id)
-	c.boot("prod-web-1", "a")
-	c.begin()
+	own := c.createVM("web-1", "a")
+	c.addMachine("web-1", "a", machine.PhaseRunning, own.id)
+	c.createVM("prod-web-1", "a")
+	c.firstPass()
 	c.wait(4)
 	require.Equal(t, []string{own.id}, c.left())
 }
 
-// An order is dropped for a machine whose recorded ID is the order's in another spelling.
+// TestStillOrphanComparesSpellings: an order is dropped if a machine has recorded the VM's ID in another spelling.
 func TestStillOrphanComparesSpellings(t *testing.T) {
 	m := &machine.Machine{}
 	m.Name, m.Spec.ProviderID = "web-1", "cloud:///Blue/1"
@@ -482,7 +486,8 @@ func TestStillOrphanComparesSpellings(t *testing.T) {
 	assert.True(t, (&orphan.Delete{ProviderID: "cloud:///Blue/11", Name: "gone"}).StillOrphan(m))
 }
 
-// A list shows no machine that became available when it had been asked for, and is right all the same.
+// TestMachinesThatComeAfterTheList: a listing is trusted although it lacks a machine, if the machine became available
+// after the listing was requested.
 func TestMachinesThatComeAfterTheList(t *testing.T) {
 	for _, since := range []time.Duration{-time.Hour, -time.Second, 0, time.Second} {
 		m := &machine.Machine{}
@@ -498,7 +503,7 @@ func TestMachinesThatComeAfterTheList(t *testing.T) {
 	}
 }
 
-// The instances of pools are no strangers in another spelling either.
+// TestInstancesSpelledOtherwise: an instance of a pool is no orphan if it is listed in another spelling.
 // Invariants: P48
 func TestInstancesSpelledOtherwise(t *testing.T) {
 	o := &orphan.Observation{Owners: 1, Instances: map[string]bool{"cloud:///Blue/1": true}}

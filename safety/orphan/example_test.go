@@ -24,7 +24,7 @@ func pass(
 		if err != nil { // a mistake of the caller
 			return err
 		}
-		o.Candidates, o.Unlisted, o.Spent = plan.Candidates, plan.Unlisted, plan.Spent // keep them from pass to pass
+		o.Candidates, o.Unlisted, o.Spent = plan.Candidates, plan.Unlisted, plan.Spent // kept in memory from pass to pass
 		switch {
 		case len(plan.List) > 0: // ListMachines for each class; note the times before and after
 			err = list(plan.List, o)
@@ -41,8 +41,8 @@ func pass(
 	}
 }
 
-// The provider lists a VM that no machine has. It is deleted when two listings, some time apart, and
-// a live read of the machines after each have shown that.
+// The provider lists a VM that no machine has. The VM is deleted when two listings, some time apart, have shown that,
+// each with a live read of the machines after it.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	class := object.Key{Namespace: "fleet", Name: "small"}

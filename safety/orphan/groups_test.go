@@ -36,8 +36,8 @@ func groupToDelete(p *safety.Policy, now time.Time) *orphan.Observation {
 	}
 }
 
-// TestOrphanGroupsAreGuarded: a group that was seen twice without a pool is deleted, and each
-// single reason to keep it does keep it.
+// TestOrphanGroupsAreGuarded: a group that was listed twice without a pool is deleted. Each single reason to keep it
+// keeps it.
 // Invariants: P15 P48
 func TestOrphanGroupsAreGuarded(t *testing.T) {
 	now := safetytest.Epoch.Add(time.Hour)
@@ -102,12 +102,12 @@ func TestOrphanGroupsAreGuarded(t *testing.T) {
 	}
 }
 
-// TestOrphanGroupsSpeakOfGroups: no sentence about a group speaks of VMs.
+// TestOrphanGroupsSpeakOfGroups: reasons about groups name groups, and not VMs.
 func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
 	p, now := safety.DefaultPolicy(), safetytest.Epoch.Add(time.Hour)
 	p.OrphanPrefix = "web"
-	said := map[decision.Reason]string{}
-	hear := func(o *orphan.Observation) {
+	sentences := map[decision.Reason]string{}
+	decide := func(o *orphan.Observation) {
 		plan, err := orphan.Decide(o, p, now)
 		require.NoError(t, err)
 		all := append([]decision.Why{plan.Why}, plan.Warn...)
@@ -118,7 +118,7 @@ func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
 			all = append(all, plan.Delete[i].Why)
 		}
 		for _, why := range all {
-			said[why.Reason] = why.String()
+			sentences[why.Reason] = why.String()
 		}
 	}
 	for _, change := range []func(*orphan.Observation){
@@ -141,23 +141,23 @@ func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
 	} {
 		o := groupToDelete(p, now)
 		change(o)
-		hear(o)
+		decide(o)
 	}
 	for _, reason := range []decision.Reason{
 		orphan.ReasonListGroups, orphan.ReasonReadPools, orphan.ReasonOrphanGroup, orphan.ReasonGroupSecondLook, orphan.ReasonGroupDeleteFailed,
 		orphan.ReasonListGroupsFailed, orphan.ReasonGroupNoID, orphan.ReasonGroupNoName, orphan.ReasonGroupOfOthers, orphan.ReasonNoOrphanGroups,
 		orphan.ReasonGroupsBraked, orphan.ReasonNoPoolInStore,
 	} {
-		assert.Contains(t, said, reason)
+		assert.Contains(t, sentences, reason)
 	}
-	for reason, sentence := range said {
+	for reason, sentence := range sentences {
 		assert.NotContains(t, sentence, "VM", reason)
 		assert.Contains(t, sentence, "group", reason)
 	}
 }
 
-// TestNoOwnedGroupIsDeleted: pools are made, changed and deleted between the listings. No order
-// names a group of a pool that the live read shows.
+// TestNoOwnedGroupIsDeleted: pools are created, changed and deleted between the listings. No group is deleted that
+// belongs to a pool of the live read.
 // Invariants: P15
 func TestNoOwnedGroupIsDeleted(t *testing.T) {
 	deletes := 0
@@ -205,6 +205,7 @@ func TestNoOwnedGroupIsDeleted(t *testing.T) {
 	assert.Positive(t, deletes, "no group was ever deleted")
 }
 
+// sightedAt returns when a group was first listed without a pool. Far in the future: never.
 func sightedAt(all []orphan.Candidate, id string) time.Time {
 	for _, s := range all {
 		if s.ProviderID == id {
@@ -219,9 +220,9 @@ func TestStillOrphanGroup(t *testing.T) {
 	order := orphan.Delete{ProviderID: "g-web", Name: "fleet/web"}
 	assert.True(t, order.StillOrphanGroup(nil))
 	assert.True(t, order.StillOrphanGroup(poolNamed("other", "g-other")))
-	assert.False(t, order.StillOrphanGroup(poolNamed("web", "")), "it may be about to adopt it")
-	assert.False(t, order.StillOrphanGroup(poolNamed("web", "g-new")), "its name is on it")
-	assert.False(t, order.StillOrphanGroup(poolNamed("other", "g-web")), "it has recorded it")
+	assert.False(t, order.StillOrphanGroup(poolNamed("web", "")), "the pool has no group yet and may adopt this one")
+	assert.False(t, order.StillOrphanGroup(poolNamed("web", "g-new")), "the group has the pool's name")
+	assert.False(t, order.StillOrphanGroup(poolNamed("other", "g-web")), "the pool has recorded the group")
 }
 
 // TestDeletesWaitForTheProvider: a delete that failed is tried again after its wait, and no sooner than

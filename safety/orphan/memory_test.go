@@ -16,20 +16,21 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
+// hint asks for a listing of a class.
 func (c *cloud) hint(class string) {
 	c.hints = append(c.hints, orphan.Hint{Class: object.Key{Namespace: "fleet", Name: class}, At: c.Now})
 }
 
-// A failed delete waits for its time, even if the class is listed sooner for another reason.
+// TestFailedDeleteWaits: a failed delete is not tried again earlier if the class is listed for another reason.
 func TestFailedDeleteWaits(t *testing.T) {
 	c := newCloud(t, "a")
-	c.boot("gone", "a")
+	c.createVM("gone", "a")
 	deletes := 0
 	c.deleting = func(orphan.Delete) { deletes++ }
 	c.answer = func(call, _ string) codes.Code {
 		return map[string]codes.Code{"delete": codes.PermissionDenied}[call]
 	}
-	for range 19 { // until half a minute before the long period has passed
+	for range 19 { // until half a minute before the delete is tried again
 		require.NoError(t, c.pass())
 		c.hint("a")
 		c.Now = c.Now.Add(30 * time.Second)
@@ -43,7 +44,7 @@ func TestFailedDeleteWaits(t *testing.T) {
 	assert.Equal(t, 2, deletes)
 }
 
-// An order that was dropped, or refused, is not repeated in its pass.
+// TestOrphanIsOrderedOnceAPass: an order that failed or was dropped is not repeated in the same pass.
 func TestOrphanIsOrderedOnceAPass(t *testing.T) {
 	class := object.Key{Name: "a"}
 	o := &orphan.Observation{
@@ -60,15 +61,15 @@ func TestOrphanIsOrderedOnceAPass(t *testing.T) {
 	plan, err = orphan.Decide(o, safety.DefaultPolicy(), safetytest.Epoch)
 	require.NoError(t, err)
 	assert.Empty(t, plan.Delete)
-	assert.Equal(t, o.Candidates, plan.Candidates, "it was seen, and is still there for all that is known")
-	assert.Equal(t, safetytest.Epoch.Add(30*time.Second), plan.At, "looked at again, but not at once")
+	assert.Equal(t, o.Candidates, plan.Candidates, "the VM stays a candidate, since it may still exist")
+	assert.Equal(t, safetytest.Epoch.Add(30*time.Second), plan.At, "the VM is checked again, but not at once")
 }
 
-// Candidates of one class survive the listing of another class, and a listing that fails. They are
-// dropped once the VM is no longer listed.
+// TestCandidatesAreKept: candidates of one class stay when another class is listed, and when a listing fails. They
+// are dropped once the VM is no longer listed.
 func TestCandidatesAreKept(t *testing.T) {
 	c := newCloud(t, "a", "b")
-	v := c.boot("gone", "a")
+	v := c.createVM("gone", "a")
 	require.NoError(t, c.pass())
 	require.Len(t, c.candidates, 1)
 	since := c.candidates[0].Since
@@ -88,34 +89,35 @@ func TestCandidatesAreKept(t *testing.T) {
 	c.answer, v.gone = nil, c.Now
 	c.Now = c.plan.At
 	require.NoError(t, c.pass())
-	assert.Empty(t, c.candidates, "somebody else has deleted it")
+	assert.Empty(t, c.candidates, "another program has deleted the VM")
 
-	c.boot("gone", "a")
+	c.createVM("gone", "a")
 	c.known["a"].Asked = time.Time{}
 	require.NoError(t, c.pass())
 	require.Len(t, c.candidates, 1)
 	c.classes = []string{"b"}
 	require.NoError(t, c.pass())
-	assert.Empty(t, c.candidates, "its class is gone")
+	assert.Empty(t, c.candidates, "the class of the candidate is gone")
 }
 
-// A clock that is set back costs the candidate; the orphan is still collected.
-func TestCandidateFromTheFuture(t *testing.T) {
+// TestCandidateAfterAClockIsSetBack: if the clock is set back, an orphan must be seen twice again before it is
+// deleted.
+func TestCandidateAfterAClockIsSetBack(t *testing.T) {
 	c := newCloud(t, "a")
-	c.boot("gone", "a")
+	c.createVM("gone", "a")
 	c.candidates = []orphan.Candidate{{Class: object.Key{Namespace: "fleet", Name: "a"}, ProviderID: "p://1", Name: "gone", Since: safetytest.Epoch.Add(time.Hour)}}
 	require.NoError(t, c.pass())
 	c.wait(1)
 	assert.Empty(t, c.left())
 }
 
-// An answer to GetMachineStatus from before the last failed create does not count, because that
-// create may be in flight.
-func TestOutOfRangeFromBefore(t *testing.T) {
+// TestOldOutOfRangeAnswerDoesNotCount: an answer to GetMachineStatus from before the last failed create does not
+// count, because that create may still be under way.
+func TestOldOutOfRangeAnswerDoesNotCount(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		c := newCloud(t, "a")
-		c.boot("m-1", "a")
-		m := c.give("m-1", "a", machine.PhaseNew, "")
+		c.createVM("m-1", "a")
+		m := c.addMachine("m-1", "a", machine.PhaseNew, "")
 		outOfRange(m, safetytest.Epoch.Add(time.Second))
 		m.Status.LastOperation.Stage = machine.StageCreateVM
 		hint := orphan.Hint{Class: object.Key{Namespace: "fleet", Name: "a"}, At: safetytest.Epoch, Several: "m-1"}
@@ -124,7 +126,7 @@ func TestOutOfRangeFromBefore(t *testing.T) {
 		}
 		c.hints = append(c.hints, hint)
 		c.Now = safetytest.Epoch.Add(2 * time.Second)
-		c.begin()
+		c.firstPass()
 		c.wait(1)
 		assert.Equal(t, late, len(c.left()) == 0)
 	}

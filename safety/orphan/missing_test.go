@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// listings is a fleet of one machine without a cluster, of whose class listings come in.
+// listings is a machine without a cluster, and the listings of its class.
 type listings struct {
 	t    *testing.T
 	p    *safety.Policy
@@ -36,12 +36,13 @@ func newListings(t *testing.T) *listings {
 	}}
 }
 
-// pass lists, and returns the plan that ends the pass and whether the VM is missing.
+// pass makes a pass with a listing of the given VMs. It returns the last plan, and whether the machine's VM is
+// missing.
 func (l *listings) pass(vms map[string]string) (plan orphan.Plan, missing bool) {
 	l.o.Classes[0].Listing = &orphan.Listing{Outcome: machine.Outcome{Code: l.code}, Asked: l.now, Answered: l.now, VMs: vms}
 	l.o.Classes[0].Asked, l.o.Classes[0].Code = l.now, l.code
 	l.o.Read = decision.Freshness{Began: l.now}
-	for range 2 { // the same listings say nothing further
+	for range 2 { // a second decision with the same listing must change nothing
 		var err error
 		plan, err = orphan.Decide(&l.o, l.p, l.now)
 		require.NoError(l.t, err)
@@ -58,26 +59,25 @@ func warns(plan orphan.Plan, reason decision.Reason) bool {
 	return slices.ContainsFunc(plan.Warn, func(w decision.Why) bool { return w.Reason == reason })
 }
 
-// TestMissingTwice: a VM is missing if a second listing, a minute after the first, does not have it
-// either. It is missing again at each further one, in its time, until a listing has it. It is told
-// from the first listing on.
+// TestMissingTwice: a VM is missing if a second listing, a minute after the first, does not have it either. It stays
+// missing until a listing has it. A warning names the VM from the first listing on.
 // Invariants: P41 P54
 func TestMissingTwice(t *testing.T) {
 	l := newListings(t)
 	plan, missing := l.pass(nil)
 	require.False(t, missing)
 	require.True(t, warns(plan, orphan.ReasonNotListed))
-	require.Equal(t, l.now.Add(time.Minute), plan.At, "a second look")
+	require.Equal(t, l.now.Add(time.Minute), plan.At, "the second listing")
 	l.now = plan.At.Add(-time.Second)
 	_, missing = l.pass(nil)
-	require.False(t, missing, "too early")
+	require.False(t, missing, "the second listing came too early")
 	l.now = plan.At
 	plan, missing = l.pass(nil)
 	require.True(t, missing)
-	require.Equal(t, l.now.Add(l.p.VMPeriod), plan.At, "in its time")
+	require.Equal(t, l.now.Add(l.p.VMPeriod), plan.At, "the next regular listing")
 	l.code = codes.Unavailable
 	_, missing = l.pass(nil)
-	require.True(t, missing, "a listing that fails says nothing")
+	require.True(t, missing, "a listing that fails does not count")
 	l.code, l.now = codes.OK, plan.At
 	plan, missing = l.pass(nil)
 	require.True(t, missing)
@@ -86,11 +86,11 @@ func TestMissingTwice(t *testing.T) {
 	require.Empty(t, plan.Unlisted)
 	require.Empty(t, plan.Warn)
 	_, missing = l.pass(nil)
-	require.False(t, missing, "from the beginning")
+	require.False(t, missing, "after a listing with the VM, two without it are necessary again")
 }
 
-// TestVMsAreListedAtARate: without a cluster, a class with a machine that is up is listed every minute,
-// one without as seldom as with a cluster; and so is any if the policy says so.
+// TestVMsAreListedAtARate: without a cluster, a class with a machine that is up is listed every VMPeriod. All other
+// classes are listed every OrphanPeriod, also if VMPeriod is off.
 // Invariants: P54
 func TestVMsAreListedAtARate(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -120,8 +120,8 @@ func TestVMsAreListedAtARate(t *testing.T) {
 	}
 }
 
-// TestMostVMsMissing: if a listing misses most of its class's VMs, two or more, they are missing after
-// 10 min, since an incident may hide them.
+// TestMostVMsMissing: if a listing lacks most VMs of its class, and at least two, they count as missing only after
+// 10 min, because an incident may hide them.
 // Invariants: P54
 func TestMostVMsMissing(t *testing.T) {
 	l := newListings(t)
@@ -137,27 +137,27 @@ func TestMostVMsMissing(t *testing.T) {
 	require.False(t, missing)
 	two := map[string]string{"p://2": "m-2", "p://3": "m-3"}
 	_, missing = l.pass(two)
-	require.True(t, missing, "it is one of three now")
+	require.True(t, missing, "only one of three VMs is not listed now")
 	l.now = safetytest.Epoch.Add(10 * time.Minute)
 	_, missing = l.pass(one)
 	require.True(t, missing)
 }
 
-// TestSightedVMsAreMissedAtOnce: a listing that misses a VM counts for ten minutes from when the machine
-// became available only if one before has named it.
+// TestSightedVMsAreMissedWithoutDelay: in the first ten minutes after a machine became available, a listing without
+// its VM counts only if an earlier listing had the VM.
 // Invariants: P54
-func TestSightedVMsAreMissedAtOnce(t *testing.T) {
+func TestSightedVMsAreMissedWithoutDelay(t *testing.T) {
 	l := newListings(t)
 	l.m.Status.Since = safetytest.Epoch.Add(-time.Second)
 	plan, _ := l.pass(nil)
-	require.Empty(t, plan.Unlisted, "lists may lag")
+	require.Empty(t, plan.Unlisted, "listings may lag behind")
 	l.now = l.now.Add(time.Minute)
 	plan, _ = l.pass(map[string]string{"p://1": "m-1"})
 	require.Equal(t, []string{"p://1"}, plan.Sighted)
 	l.now = l.now.Add(time.Minute)
 	l.code = codes.Unavailable
 	plan, _ = l.pass(nil)
-	require.Equal(t, []string{"p://1"}, plan.Sighted, "it said nothing")
+	require.Equal(t, []string{"p://1"}, plan.Sighted, "a listing that fails does not count")
 	l.code = codes.OK
 	plan, missing := l.pass(nil)
 	require.Len(t, plan.Unlisted, 1)
@@ -167,12 +167,11 @@ func TestSightedVMsAreMissedAtOnce(t *testing.T) {
 	require.True(t, missing)
 	l.now = safetytest.Epoch.Add(10 * time.Minute)
 	plan, _ = l.pass(map[string]string{"p://1": "m-1"})
-	require.Empty(t, plan.Sighted, "no list lags for so long")
+	require.Empty(t, plan.Sighted, "ten minutes later, listings no longer lag behind")
 }
 
-// TestNoVMOfAClassIsListed: if a listing names no VM of a class's machines, two or more, they are
-// missing after an hour, and a warning says so. If one is named, the other counts as missing after
-// a minute.
+// TestNoVMOfAClassIsListed: if a listing has none of the VMs of a class's machines, and these are at least two, they
+// count as missing only after an hour, and a warning says so. If it has one, the other is missing after a minute.
 // Invariants: P41
 func TestNoVMOfAClassIsListed(t *testing.T) {
 	l := newListings(t)
@@ -182,10 +181,10 @@ func TestNoVMOfAClassIsListed(t *testing.T) {
 	plan, missing := l.pass(map[string]string{"p://9": "of another account"})
 	require.False(t, missing)
 	require.True(t, slices.ContainsFunc(plan.Warn, func(w decision.Why) bool { return w.Reason == orphan.ReasonNoneListed && w.Have == 2 }))
-	require.False(t, warns(plan, orphan.ReasonNotListed), "once is enough")
+	require.False(t, warns(plan, orphan.ReasonNotListed), "one warning for the class is enough")
 	l.now = safetytest.Epoch.Add(time.Hour - time.Second)
 	_, missing = l.pass(nil)
-	require.False(t, missing, "in an hour")
+	require.False(t, missing, "an hour has not passed")
 	l.now = safetytest.Epoch.Add(time.Hour)
 	_, missing = l.pass(nil)
 	require.True(t, missing)
@@ -195,12 +194,12 @@ func TestNoVMOfAClassIsListed(t *testing.T) {
 	require.False(t, missing)
 	l.now = safetytest.Epoch.Add(time.Minute)
 	plan, missing = l.pass(map[string]string{"p://2": "m-2"})
-	require.True(t, missing, "the other one is listed")
+	require.True(t, missing, "the other VM is listed")
 	require.False(t, warns(plan, orphan.ReasonNoneListed))
 }
 
-// TestUnhealthyVMs: a machine is asked about if a listing names its VM as unhealthy, unless nothing may
-// be decided about it.
+// TestUnhealthyVMs: a plan names a machine whose VM is listed as unhealthy, if decisions about the machine are
+// allowed.
 func TestUnhealthyVMs(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare   func(*listings)
@@ -209,12 +208,12 @@ func TestUnhealthyVMs(t *testing.T) {
 		"it is up":            {func(*listings) {}, true},
 		"it is Unknown":       {func(l *listings) { l.m.Status.Phase = machine.PhaseUnknown }, true},
 		"there is a cluster":  {func(l *listings) { l.o.NoCluster = false }, false},
-		"it is being made":    {func(l *listings) { l.m.Status.Phase = machine.PhasePending }, false},
+		"it is being created": {func(l *listings) { l.m.Status.Phase = machine.PhasePending }, false},
 		"another VM is":       {func(l *listings) { l.m.Spec.ProviderID = "p://2" }, false},
 		"it is being deleted": {func(l *listings) { l.m.DeletedAt = safetytest.Epoch }, false},
 		"it is paused":        {func(l *listings) { l.m.Annotations = map[string]string{l.p.Keys.Paused: "true"} }, false},
 		"the listing failed":  {func(l *listings) { l.code = codes.Unavailable }, false},
-		"it is kept": {func(l *listings) {
+		"it is preserved": {func(l *listings) {
 			l.m.Status.Preservation = machine.Preservation{Since: safetytest.Epoch, Until: safetytest.Epoch.Add(time.Hour)}
 		}, false},
 	} {
@@ -235,30 +234,29 @@ func TestUnhealthyVMs(t *testing.T) {
 	}
 }
 
-// TestNotMissed: machines that need not be in a list, and those that are in it in some form, are
-// not missed.
+// TestVMsThatAreNotMissing has VMs that need not be listed, and VMs that are listed in some form. None is missing.
 // Invariants: P41
-func TestNotMissed(t *testing.T) {
+func TestVMsThatAreNotMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*listings)
 		vms     map[string]string
 	}{
-		"it is listed":         {nil, map[string]string{"p://1": "other"}},
-		"under another ID":     {nil, map[string]string{"p://1?zone=1": "m-1"}},
-		"there is a cluster":   {func(l *listings) { l.o.NoCluster = false }, nil},
-		"frozen":               {func(l *listings) { l.o.Frozen = true }, nil},
-		"it was made just now": {func(l *listings) { l.m.Status.Since = safetytest.Epoch.Add(-10*time.Minute + 31*time.Second) }, nil},
-		"it is being made":     {func(l *listings) { l.m.Status.Phase = machine.PhasePending }, nil},
-		"it has failed":        {func(l *listings) { l.m.Status.Phase = machine.PhaseFailed }, nil},
-		"no ID is recorded":    {func(l *listings) { l.m.Spec.ProviderID = " " }, nil},
-		"it is being deleted":  {func(l *listings) { l.m.DeletedAt = safetytest.Epoch }, nil},
-		"it is paused":         {func(l *listings) { l.m.Annotations = map[string]string{l.p.Keys.Paused: "true"} }, nil},
-		"it is kept": {func(l *listings) {
+		"it is listed":        {nil, map[string]string{"p://1": "other"}},
+		"under another ID":    {nil, map[string]string{"p://1?zone=1": "m-1"}},
+		"there is a cluster":  {func(l *listings) { l.o.NoCluster = false }, nil},
+		"frozen":              {func(l *listings) { l.o.Frozen = true }, nil},
+		"it is new":           {func(l *listings) { l.m.Status.Since = safetytest.Epoch.Add(-10*time.Minute + 31*time.Second) }, nil},
+		"it is being created": {func(l *listings) { l.m.Status.Phase = machine.PhasePending }, nil},
+		"it has failed":       {func(l *listings) { l.m.Status.Phase = machine.PhaseFailed }, nil},
+		"no ID is recorded":   {func(l *listings) { l.m.Spec.ProviderID = " " }, nil},
+		"it is being deleted": {func(l *listings) { l.m.DeletedAt = safetytest.Epoch }, nil},
+		"it is paused":        {func(l *listings) { l.m.Annotations = map[string]string{l.p.Keys.Paused: "true"} }, nil},
+		"it is preserved": {func(l *listings) {
 			l.m.Status.Preservation = machine.Preservation{Since: safetytest.Epoch, Until: safetytest.Epoch.Add(time.Hour)}
 		}, nil},
 		"its class is not listed": {func(l *listings) { l.m.Spec.Class.Name = "b" }, nil},
 		"the listing failed":      {func(l *listings) { l.code = codes.Unavailable }, nil},
-		"another of its name": {func(l *listings) {
+		"an earlier machine of its name": {func(l *listings) {
 			l.o.Unlisted = []orphan.Unlisted{{Machine: l.m.Key, UID: "0", ProviderID: "p://1", Class: l.o.Classes[0].Key, Since: safetytest.Epoch.Add(-time.Hour)}}
 			l.now = safetytest.Epoch
 			l.p.OrphanGap = time.Hour
@@ -272,7 +270,7 @@ func TestNotMissed(t *testing.T) {
 			for range 2 {
 				_, missing := l.pass(c.vms)
 				require.False(t, missing)
-				l.now = l.now.Add(10 * time.Minute) // one that is missed is missing then
+				l.now = l.now.Add(10 * time.Minute) // by then two listings without a VM make it missing
 			}
 		})
 	}

@@ -18,13 +18,13 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// vm is a VM at the model's provider.
+// vm is a VM of the model's provider.
 type vm struct {
 	id, name, class string
-	born, gone      time.Time // gone zero: it is there
+	created, gone   time.Time // gone is zero while the VM exists
 }
 
-// cloud is a provider with machines, a collector of orphans, and a clock.
+// cloud is a provider with VMs, a store with machines, a collector of orphans, and a clock.
 type cloud struct {
 	safetytest.Journal
 	t        require.TestingT
@@ -33,7 +33,7 @@ type cloud struct {
 	machines map[string]*machine.Machine
 	lag      time.Duration               // how far listings lag behind
 	shared   bool                        // every class lists all VMs
-	spell    func(*vm) (id, name string) // how listings spell them; nil: as they are
+	spell    func(*vm) (id, name string) // how listings spell IDs and names; nil: as they are
 	classes  []string
 	made     int
 
@@ -64,21 +64,23 @@ func newCloud(t require.TestingT, classes ...string) *cloud {
 	}
 }
 
-func (c *cloud) boot(name, class string) *vm {
+// createVM adds a VM to the provider.
+func (c *cloud) createVM(name, class string) *vm {
 	c.made++
-	v := &vm{id: fmt.Sprintf("p://%d", c.made), name: name, class: class, born: c.Now}
+	v := &vm{id: fmt.Sprintf("p://%d", c.made), name: name, class: class, created: c.Now}
 	c.vms = append(c.vms, v)
 	return v
 }
 
-// give adds a machine in a phase, with a provider ID or without one.
-func (c *cloud) give(name, class string, phase machine.Phase, id string) *machine.Machine {
+// addMachine adds a machine in a phase, with a provider ID or without one.
+func (c *cloud) addMachine(name, class string, phase machine.Phase, id string) *machine.Machine {
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}, UID: "u-" + name, CreatedAt: c.Now}}
 	m.Spec.Class.Name, m.Spec.ProviderID, m.Status.Phase = class, id, phase
 	c.machines[name] = m
 	return m
 }
 
+// live returns what a live read of all machines returns.
 func (c *cloud) live() []*machine.Machine {
 	var all []*machine.Machine
 	for _, name := range slices.Sorted(maps.Keys(c.machines)) {
@@ -87,10 +89,11 @@ func (c *cloud) live() []*machine.Machine {
 	return all
 }
 
+// list returns the VMs of a class's listing. Listings lag behind.
 func (c *cloud) list(class string) map[string]string {
 	seen, out := c.Now.Add(-c.lag), map[string]string{}
 	for _, v := range c.vms {
-		visible := !v.born.After(seen) && (v.gone.IsZero() || v.gone.After(seen))
+		visible := !v.created.After(seen) && (v.gone.IsZero() || v.gone.After(seen))
 		if visible && (c.shared || v.class == class) {
 			id, name := c.spelled(v)
 			out[id] = name
@@ -106,6 +109,7 @@ func (c *cloud) spelled(v *vm) (id, name string) {
 	return c.spell(v)
 }
 
+// left returns the IDs of the VMs that exist.
 func (c *cloud) left() []string {
 	var ids []string
 	for _, v := range c.vms {
@@ -161,7 +165,7 @@ func (c *cloud) pass() error {
 			o.Classes[i].Blind = slices.Contains(plan.Blind, o.Classes[i].Key)
 			c.known[o.Classes[i].Key.Name].Blind = o.Classes[i].Blind
 		}
-		c.tell(&plan)
+		c.record(&plan)
 		var failed error
 		switch {
 		case len(plan.List) > 0:
@@ -254,7 +258,8 @@ func (c *cloud) answered(o *orphan.Observation, id string, code codes.Code) {
 	o.Tries = c.tries
 }
 
-func (c *cloud) tell(plan *orphan.Plan) {
+// record writes a plan into the journal.
+func (c *cloud) record(plan *orphan.Plan) {
 	var parts []string
 	switch {
 	case len(plan.List) > 0:

@@ -23,8 +23,8 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// herd is a deployment with sets of some sizes, or a lone set, in a store that compares and swaps.
-type herd struct {
+// fleet is a deployment with sets of some sizes, or a set without a deployment, in a store that compares and swaps.
+type fleet struct {
 	safetytest.Journal
 	t          require.TestingT
 	policy     *safety.Policy
@@ -32,14 +32,14 @@ type herd struct {
 	sets       []*machineset.Set
 	sizes      []int
 	writes     int
-	// name is a machine's name.
+	// name returns the name of a set's machine of that number.
 	name func(*machineset.Set, int) string
-	// made is when a set's machine of that number was stored. Nil: not known.
-	made func(set, n int) time.Time
+	// created returns when a set's machine of that number was stored. Nil: not known.
+	created func(set, n int) time.Time
 }
 
-func newHerd(t require.TestingT, replicas int32, sizes ...int) *herd {
-	h := &herd{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), sizes: sizes}
+func newFleet(t require.TestingT, replicas int32, sizes ...int) *fleet {
+	h := &fleet{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), sizes: sizes}
 	h.name = func(s *machineset.Set, n int) string { return s.MachineName(int64(n + 1)) }
 	h.deployment = &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "web"}, UID: "d", Version: "0"}}
 	h.deployment.Spec.Replicas = replicas
@@ -53,33 +53,33 @@ func newHerd(t require.TestingT, replicas int32, sizes ...int) *herd {
 	return h
 }
 
-func newLoneHerd(t require.TestingT, replicas int32, size int) *herd {
-	h := newHerd(t, replicas, size)
+func newLoneSet(t require.TestingT, replicas int32, size int) *fleet {
+	h := newFleet(t, replicas, size)
 	h.deployment, h.sets[0].Owner = nil, nil
 	return h
 }
 
 // observe returns what an up-to-date cache shows.
-func (h *herd) observe() *overshoot.Observation {
+func (h *fleet) observe() *overshoot.Observation {
 	o := &overshoot.Observation{Deployment: h.deployment}
 	for i, s := range h.sets {
 		c := deployment.Children{Set: s}
 		for n := range h.sizes[i] {
 			m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: h.name(s, n)}, Owner: &object.Owner{UID: s.UID}}}
-			if h.made != nil {
-				m.CreatedAt = h.made(i, n)
+			if h.created != nil {
+				m.CreatedAt = h.created(i, n)
 			}
 			c.Machines = append(c.Machines, m)
 		}
-		going := &machine.Machine{Meta: object.Meta{DeletedAt: safetytest.Epoch, Owner: &object.Owner{UID: s.UID}}}
-		c.Machines = append(c.Machines, nil, going, &machine.Machine{Meta: object.Meta{Owner: &object.Owner{UID: "another"}}})
+		deleted := &machine.Machine{Meta: object.Meta{DeletedAt: safetytest.Epoch, Owner: &object.Owner{UID: s.UID}}}
+		c.Machines = append(c.Machines, nil, deleted, &machine.Machine{Meta: object.Meta{Owner: &object.Owner{UID: "another"}}})
 		o.Sets = append(o.Sets, c)
 	}
 	return o
 }
 
 // write carries out a plan. It returns false after a conflict.
-func (h *herd) write(w overshoot.Write) bool {
+func (h *fleet) write(w overshoot.Write) bool {
 	h.writes++
 	next := strconv.Itoa(h.writes)
 	switch w := w.(type) {
@@ -107,7 +107,8 @@ func (h *herd) write(w overshoot.Write) bool {
 	return true
 }
 
-func (h *herd) state() string {
+// state shows which objects are frozen: F or - for the deployment and for each set, and ! for the condition.
+func (h *fleet) state() string {
 	mark := func(m *object.Meta) string {
 		if h.policy.Frozen(m) {
 			return "F"
@@ -116,8 +117,8 @@ func (h *herd) state() string {
 	}
 	text := ""
 	if h.deployment != nil {
-		told := object.FindCondition(h.deployment.Status.Conditions, machineset.ConditionFrozen) != nil
-		text = mark(&h.deployment.Meta) + map[bool]string{true: "!", false: ""}[told] + " "
+		condition := object.FindCondition(h.deployment.Status.Conditions, machineset.ConditionFrozen) != nil
+		text = mark(&h.deployment.Meta) + map[bool]string{true: "!", false: ""}[condition] + " "
 	}
 	for _, s := range h.sets {
 		text += mark(&s.Meta)
@@ -126,7 +127,7 @@ func (h *herd) state() string {
 }
 
 // pass decides until there is nothing to write.
-func (h *herd) pass() {
+func (h *fleet) pass() {
 	for range 20 {
 		plan, err := overshoot.Decide(h.observe(), h.policy, h.Now)
 		require.NoError(h.t, err)
@@ -144,8 +145,8 @@ func (h *herd) pass() {
 	require.Fail(h.t, "the pass does not end")
 }
 
-// agreed requires that deployment, condition and sets say the same.
-func (h *herd) agreed(frozen bool) {
+// requireFrozen requires that the deployment, its condition and its sets are frozen, or that none of them is.
+func (h *fleet) requireFrozen(frozen bool) {
 	if h.deployment != nil {
 		require.Equal(h.t, frozen, h.policy.Frozen(&h.deployment.Meta))
 		c := object.FindCondition(h.deployment.Status.Conditions, machineset.ConditionFrozen)
@@ -156,8 +157,8 @@ func (h *herd) agreed(frozen bool) {
 	}
 }
 
-var stories = map[string]func(*herd){
-	"overshoot freezes and thaws": func(h *herd) {
+var stories = map[string]func(*fleet){
+	"overshoot freezes and thaws": func(h *fleet) {
 		h.pass()
 		h.sizes[1] = 6
 		h.Say("a set has 6 machines, where 3 are wanted")
@@ -166,7 +167,7 @@ var stories = map[string]func(*herd){
 		h.Say("one of them goes")
 		h.pass()
 	},
-	"overshoot half frozen": func(h *herd) {
+	"overshoot half frozen": func(h *fleet) {
 		h.sizes[1] = 6
 		plan, err := overshoot.Decide(h.observe(), h.policy, h.Now)
 		require.NoError(h.t, err)
@@ -180,27 +181,27 @@ var stories = map[string]func(*herd){
 		h.Say("it falls further")
 		h.pass()
 	},
-	"overshoot and a scale-down": func(h *herd) {
+	"overshoot and a scale-down": func(h *fleet) {
 		h.sizes[1] = 30
-		h.lowered(30, 30)
+		h.setSize(30, 30)
 		h.pass()
 		h.deployment.Spec.Replicas = 3
 		h.Say("30 machines are to be 3; the sets have not been told yet")
 		h.pass()
-		h.lowered(3, 30)
+		h.setSize(3, 30)
 		h.Say("they have")
 		h.pass()
 		h.sizes[1] = 12
 		h.Say("18 are gone")
 		h.pass()
-		h.lowered(3, 11)
+		h.setSize(3, 11)
 		h.Say("one of the 12 is new: nobody has ordered it")
 		h.pass()
 		h.sizes[1] = 5
 		h.Say("7 are gone")
 		h.pass()
 	},
-	"overshoot unfrozen by annotation": func(h *herd) {
+	"overshoot unfrozen by annotation": func(h *fleet) {
 		h.sizes[0] = 7
 		h.pass()
 		h.deployment.Annotations = map[string]string{h.policy.Keys.Unfreeze: ""}
@@ -215,13 +216,13 @@ var stories = map[string]func(*herd){
 	},
 }
 
-// lowered gives the herd a size that its status knows since now. The machines up to the number old,
-// and all machines of sets other than the largest, were made before.
-func (h *herd) lowered(to int32, old int) {
+// setSize gives the deployment a size, which its status records now. The first old machines of the largest set, and
+// all machines of the other sets, were created before; the others are created later.
+func (h *fleet) setSize(to int32, old int) {
 	h.deployment.Spec.Replicas = to
 	h.deployment.Status.Wanted, h.deployment.Status.WantedSince = to, h.Now
 	since := h.Now
-	h.made = func(set, n int) time.Time {
+	h.created = func(set, n int) time.Time {
 		if n < old || h.sizes[set] < slices.Max(h.sizes) {
 			return since.Add(-time.Minute)
 		}
@@ -229,16 +230,17 @@ func (h *herd) lowered(to int32, old int) {
 	}
 }
 
+// TestStories compares what is written with the files in testdata.
 func TestStories(t *testing.T) {
 	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
-			h := newHerd(t, 3, 0, 3)
+			h := newFleet(t, 3, 0, 3)
 			run(h)
 			safetytest.Compare(t, name, &h.Journal)
 		})
 	}
 	t.Run("overshoot of a lone set", func(t *testing.T) {
-		h := newLoneHerd(t, 3, 7)
+		h := newLoneSet(t, 3, 7)
 		h.pass()
 		h.sizes[0] = 8
 		h.Say("8 machines, where 3 are wanted and 6 may be")
@@ -250,7 +252,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// The limits, and any int32.
+// TestOvershootLimits has sizes just below and at the limit, and extreme numbers.
 func TestOvershootLimits(t *testing.T) {
 	for _, c := range []struct {
 		replicas int32
@@ -273,25 +275,24 @@ func TestOvershootLimits(t *testing.T) {
 		{-1, rollout.IntOrPercent{}, true, 2, true},
 		{math.MaxInt32, rollout.IntOrPercent{}, true, 50, false},
 	} {
-		h := newHerd(t, c.replicas, c.size)
+		h := newFleet(t, c.replicas, c.size)
 		if c.lone {
-			h = newLoneHerd(t, c.replicas, c.size)
+			h = newLoneSet(t, c.replicas, c.size)
 		} else {
 			h.deployment.Spec.Strategy.MaxSurge = c.surge
 			h.deployment.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: 1}
 		}
 		h.pass()
-		h.agreed(c.frozen)
+		h.requireFrozen(c.frozen)
 	}
 }
 
-// Labels are arbitrary, other programs write in between, and processes die and read old state. Once
-// left alone, a deployment and its sets agree: frozen if a set is too large, thawed if none is
-// large.
+// TestFrozenTogether: other programs write labels, and processes die and read old state. After an undisturbed pass,
+// a deployment and its sets are frozen together if a set is too large, and thawed together if no set is large.
 func TestFrozenTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(0, 9)
-		h := newHerd(t, 3, rapid.SliceOfN(size, 1, 3).Draw(t, "sizes")...)
+		h := newFleet(t, 3, rapid.SliceOfN(size, 1, 3).Draw(t, "sizes")...)
 		h.policy.SafetyDown = rapid.Int32Range(1, 3).Draw(t, "down")
 		old := h.observe()
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
@@ -326,7 +327,7 @@ func TestFrozenTogether(t *testing.T) {
 			largest = max(largest, n)
 		}
 		frozen := h.policy.Frozen(&h.deployment.Meta)
-		h.agreed(frozen)
+		h.requireFrozen(frozen)
 		if largest >= 6 {
 			require.True(t, frozen)
 		}
@@ -336,9 +337,9 @@ func TestFrozenTogether(t *testing.T) {
 	})
 }
 
-// The deployment is written before its sets, in both directions.
-func TestDeploymentLeads(t *testing.T) {
-	h := newHerd(t, 3, 6, 1)
+// TestDeploymentIsWrittenFirst: the deployment is written before its sets, when it freezes and when it thaws.
+func TestDeploymentIsWrittenFirst(t *testing.T) {
+	h := newFleet(t, 3, 6, 1)
 	for _, size := range []int{6, 0} {
 		h.sizes[0] = size
 		plan, err := overshoot.Decide(h.observe(), h.policy, h.Now)
@@ -348,11 +349,10 @@ func TestDeploymentLeads(t *testing.T) {
 	}
 }
 
-// TestP58FreezeSaysHowManyThereAre: the condition's number follows the machines for as long as the freeze
-// lasts.
+// TestP58FreezeSaysHowManyThereAre: while a fleet is frozen, the condition has the current number of machines.
 // Invariants: P58
 func TestP58FreezeSaysHowManyThereAre(t *testing.T) {
-	h := newHerd(t, 3, 6, 1)
+	h := newFleet(t, 3, 6, 1)
 	for _, size := range []int{6, 8, 7} {
 		h.sizes[0] = size
 		h.pass()
@@ -361,62 +361,62 @@ func TestP58FreezeSaysHowManyThereAre(t *testing.T) {
 	}
 }
 
-// Objects that are being deleted are left alone. Without a key nothing is watched.
+// TestOvershootLeftAlone: objects that are being deleted are not frozen. Without a key for the label nothing is.
 func TestOvershootLeftAlone(t *testing.T) {
-	h := newHerd(t, 3, 9)
+	h := newFleet(t, 3, 9)
 	h.deployment.DeletedAt = safetytest.Epoch
 	h.pass()
-	h.agreed(false)
-	h = newLoneHerd(t, 3, 9)
+	h.requireFrozen(false)
+	h = newLoneSet(t, 3, 9)
 	h.sets[0].DeletedAt = safetytest.Epoch
 	h.pass()
-	h.agreed(false)
-	h = newHerd(t, 3, 9)
+	h.requireFrozen(false)
+	h = newFleet(t, 3, 9)
 	h.policy.Keys.Freeze = ""
 	h.pass()
-	h.agreed(false)
-	h = newHerd(t, 3, 9, 1)
+	h.requireFrozen(false)
+	h = newFleet(t, 3, 9, 1)
 	h.sets[0].DeletedAt = safetytest.Epoch
 	h.pass()
-	h.agreed(false)
-	h = newHerd(t, 3, 9)
+	h.requireFrozen(false)
+	h = newFleet(t, 3, 9)
 	h.sets[0].Owner.UID = "another"
 	h.pass()
-	h.agreed(false)
+	h.requireFrozen(false)
 }
 
-// Machines that a smaller size has made surplus freeze nothing, in any number and at any point of
-// the scale-down. One more than were ever ordered freezes.
+// TestScaleDownFreezesNothing: surplus machines of a scale-down freeze nothing, in any number and at any point of the
+// scale-down. One machine more than were ever ordered freezes.
 // Invariants: P25
 func TestScaleDownFreezesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := rapid.IntRange(0, 200).Draw(t, "from")
 		to := rapid.Int32Range(0, int32(from)).Draw(t, "to")
-		h := newHerd(t, int32(from), from, rapid.IntRange(0, from).Draw(t, "others"))
-		h.lowered(int32(from), from)
+		h := newFleet(t, int32(from), from, rapid.IntRange(0, from).Draw(t, "others"))
+		h.setSize(int32(from), from)
 		h.deployment.Spec.Replicas = to
 		for left := from; left >= int(to); left -= rapid.IntRange(1, 20).Draw(t, "gone") {
 			h.sizes[0] = left
 			h.pass()
-			h.agreed(false)
-			if rapid.Bool().Draw(t, "told") {
-				h.lowered(to, from)
+			h.requireFrozen(false)
+			if rapid.Bool().Draw(t, "recorded") {
+				h.setSize(to, from)
 			}
 		}
-		h.lowered(to, from)
+		h.setSize(to, from)
 		h.sizes[0] = from
 		h.pass()
-		h.agreed(false)
+		h.requireFrozen(false)
 		h.sizes[0], h.sizes[1] = max(from, int(to)+2)+1, 0
 		h.pass()
-		h.agreed(true)
+		h.requireFrozen(true)
 	})
 }
 
-// A machine that was ordered before the size changed may be stored a little later. It counts as new
-// if its set has given out names since, or has not named it.
+// TestMachinesCreatedAfterTheSizeChanged: a machine that was ordered before the size changed may be stored a little
+// later. It counts as a new machine if its set has reserved names since, or if its name is not one of its set's.
 // Invariants: P25
-func TestMadeLate(t *testing.T) {
+func TestMachinesCreatedAfterTheSizeChanged(t *testing.T) {
 	for _, c := range []struct {
 		late, named time.Duration
 		foreign     bool
@@ -426,78 +426,79 @@ func TestMadeLate(t *testing.T) {
 		{0, time.Second, false, false}, {time.Second, time.Second, false, true},
 		{0, 0, true, false}, {time.Second, 0, true, true},
 	} {
-		h := newHerd(t, 3, 30)
-		h.lowered(3, 0)
+		h := newFleet(t, 3, 30)
+		h.setSize(3, 0)
 		since := h.Now
-		h.made = func(int, int) time.Time { return since.Add(c.late) }
+		h.created = func(int, int) time.Time { return since.Add(c.late) }
 		if c.foreign {
 			h.name = func(_ *machineset.Set, n int) string { return fmt.Sprint("smuggled-", n) }
 		}
 		h.sets[0].Instructions.Reservation.At = since.Add(c.named)
 		h.pass()
-		h.agreed(c.frozen)
+		h.requireFrozen(c.frozen)
 	}
 }
 
-// A set without a deployment was made smaller if it has more machines than it may have, but no more
-// than it had.
+// TestLoneSetScaledDown: a set without a deployment that has more machines than it may have, but no more than before,
+// was scaled down. It does not freeze.
 // Invariants: P25
 func TestLoneSetScaledDown(t *testing.T) {
-	h := newLoneHerd(t, 3, 100)
+	h := newLoneSet(t, 3, 100)
 	h.sets[0].Status.Replicas = 100
 	for _, size := range []int{100, 60, 8, 3} {
 		h.sizes[0] = size
 		h.pass()
-		h.agreed(false)
+		h.requireFrozen(false)
 		h.sets[0].Status.Replicas = int32(size)
 	}
 	h.sets[0].Status.Replicas = 60
 	h.sizes[0] = 61
 	h.pass()
-	h.agreed(true)
+	h.requireFrozen(true)
 	h.sets[0].Status.Replicas = 61
 	h.pass()
-	h.agreed(true)
+	h.requireFrozen(true)
 }
 
-// TestLoneSetScaledDownBeforeItWasCounted: a set that is scaled down right after its creation has
-// more machines than its status says, all of them ordered. It freezes once it has grown since.
+// TestLoneSetScaledDownBeforeItWasCounted: a set that is scaled down right after its creation may have more machines
+// than its status says. All of them were ordered, so it freezes only when it grows afterwards.
 func TestLoneSetScaledDownBeforeItWasCounted(t *testing.T) {
-	h := newLoneHerd(t, 3, 10)
+	h := newLoneSet(t, 3, 10)
 	set := h.sets[0]
 	set.Generation, set.Status.ObservedGeneration, set.Status.Replicas = 2, 1, 8
 	h.pass()
-	h.agreed(false)
+	h.requireFrozen(false)
 	set = h.sets[0]
 	set.Status.ObservedGeneration, set.Status.Replicas = 2, 10
 	h.pass()
-	h.agreed(false)
+	h.requireFrozen(false)
 	h.sizes[0] = 11
 	h.pass()
-	h.agreed(true)
+	h.requireFrozen(true)
 }
 
-// At the number that thaws, the annotation is removed: a fleet that stays there freezes again.
+// TestUnfreezeEndsWhereItThaws: the annotation that unfreezes is removed when the number of machines falls to the
+// number that thaws. A fleet that grows again freezes again.
 // Invariants: P25
 func TestUnfreezeEndsWhereItThaws(t *testing.T) {
-	h := newHerd(t, 3, 6)
+	h := newFleet(t, 3, 6)
 	h.deployment.Annotations = map[string]string{h.policy.Keys.Unfreeze: ""}
 	h.pass()
-	h.agreed(false)
+	h.requireFrozen(false)
 	require.Contains(t, h.deployment.Annotations, h.policy.Keys.Unfreeze)
 	h.sizes[0] = 5
 	h.pass()
 	require.NotContains(t, h.deployment.Annotations, h.policy.Keys.Unfreeze)
 	h.sizes[0] = 6
 	h.pass()
-	h.agreed(true)
+	h.requireFrozen(true)
 }
 
-// TestFreezesAtTheUpperBoundOnly: a set freezes at replicas + surge + SafetyUp machines and not
-// before. It thaws SafetyDown below that and not before.
+// TestFreezesAtTheUpperBoundOnly: a fleet freezes when it has replicas + surge + SafetyUp machines, and not before. It
+// thaws when it has SafetyDown machines fewer, and not before.
 // Invariants: P25
 func TestFreezesAtTheUpperBoundOnly(t *testing.T) {
-	h := newHerd(t, 3, 3)
+	h := newFleet(t, 3, 3)
 	h.policy = safety.DefaultPolicy()
 	h.policy.SafetyUp, h.policy.SafetyDown = 4, 3
 	for _, step := range []struct {
@@ -506,7 +507,7 @@ func TestFreezesAtTheUpperBoundOnly(t *testing.T) {
 	}{{5, false}, {7, false}, {8, true}, {7, true}, {6, true}, {5, false}, {7, false}} {
 		h.sizes[0] = step.size
 		h.pass()
-		h.agreed(step.frozen)
+		h.requireFrozen(step.frozen)
 	}
 }
 

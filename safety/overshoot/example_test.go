@@ -12,8 +12,7 @@ import (
 	"github.com/millwright-go/millwright/safety/overshoot"
 )
 
-// A set without a deployment should have two machines, and has six. It creates no more until the
-// number is right again.
+// A set without a deployment should have two machines, and has six. It is frozen, so that it creates no more.
 func ExampleDecide() {
 	set := &machineset.Set{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web"}, UID: "3fa85f64"}}
 	set.Spec.Replicas = 2

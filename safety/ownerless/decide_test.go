@@ -21,9 +21,8 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// family is a store with machines, sets and deployments, and a pass over those that have lost their
-// owner.
-type family struct {
+// store has machines, sets and deployments, and a process that deletes those without an owner.
+type store struct {
 	safetytest.Journal
 	t           require.TestingT
 	policy      *safety.Policy
@@ -38,12 +37,12 @@ type family struct {
 	looked     time.Time
 	reads      int
 	frozen     bool
-	gone       map[string]time.Time // by UID
+	gone       map[string]time.Time // when objects were deleted, by UID
 	plan       ownerless.Plan
 }
 
-func newFamily(t require.TestingT) *family {
-	return &family{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), gone: map[string]time.Time{}}
+func newStore(t require.TestingT) *store {
+	return &store{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), gone: map[string]time.Time{}}
 }
 
 func metaOf(name string, kind, owner string) object.Meta {
@@ -54,24 +53,24 @@ func metaOf(name string, kind, owner string) object.Meta {
 	return m
 }
 
-func (f *family) machine(name, set string) *machine.Machine {
+func (f *store) machine(name, set string) *machine.Machine {
 	m := &machine.Machine{Meta: metaOf(name, machineset.OwnerKind, set)}
 	f.machines = append(f.machines, m)
 	return m
 }
 
-func (f *family) set(name, top string) *machineset.Set {
-	s := &machineset.Set{Meta: metaOf(name, deployment.OwnerKind, top)}
+func (f *store) set(name, owner string) *machineset.Set {
+	s := &machineset.Set{Meta: metaOf(name, deployment.OwnerKind, owner)}
 	f.sets = append(f.sets, s)
 	return s
 }
 
-func (f *family) top(name string) {
+func (f *store) deployment(name string) {
 	f.deployments = append(f.deployments, &deployment.Deployment{Meta: metaOf(name, "", "")})
 }
 
 // meta returns the object that has a name at present.
-func (f *family) meta(set bool, name string) *object.Meta {
+func (f *store) meta(set bool, name string) *object.Meta {
 	for _, m := range f.machines {
 		if !set && m.Name == name {
 			return &m.Meta
@@ -85,7 +84,7 @@ func (f *family) meta(set bool, name string) *object.Meta {
 	return nil
 }
 
-func (f *family) owner(order *ownerless.Delete) *object.Meta {
+func (f *store) owner(order *ownerless.Delete) *object.Meta {
 	if !order.Set {
 		return f.meta(true, order.Owner.Name)
 	}
@@ -97,11 +96,12 @@ func (f *family) owner(order *ownerless.Delete) *object.Meta {
 	return nil
 }
 
-func (f *family) read(o *ownerless.Observation) {
+func (f *store) read(o *ownerless.Observation) {
 	o.Machines, o.Sets, o.Deployments = slices.Clone(f.machines), slices.Clone(f.sets), slices.Clone(f.deployments)
 }
 
-func (f *family) pass() {
+// pass decides and carries out plans until there is nothing to do.
+func (f *store) pass() {
 	o := &ownerless.Observation{}
 	f.read(o)
 	if f.stale != nil {
@@ -136,7 +136,8 @@ func (f *family) pass() {
 	require.Fail(f.t, "the pass does not end")
 }
 
-func (f *family) remove(order *ownerless.Delete) {
+// remove deletes an object if the last check before a delete allows it.
+func (f *store) remove(order *ownerless.Delete) {
 	if !order.StillOwnerless(f.meta(order.Set, order.Key.Name), f.owner(order)) {
 		f.Line("", "leave "+order.Key.Name, order.Why)
 		return
@@ -147,18 +148,19 @@ func (f *family) remove(order *ownerless.Delete) {
 	f.sets = slices.DeleteFunc(slices.Clone(f.sets), func(s *machineset.Set) bool { return s.UID == order.UID })
 }
 
-func (f *family) wait(n int) {
+// wait makes n passes, each at the time that the last plan names.
+func (f *store) wait(n int) {
 	for range n {
 		f.Now = f.plan.At
 		f.pass()
 	}
 }
 
-var stories = map[string]func(*family){
-	"ownerless machine that came late": func(f *family) {
+var stories = map[string]func(*store){
+	"ownerless machine that came late": func(f *store) {
 		f.machine("own", "web-1")
 		f.set("web-1", "web")
-		f.top("web")
+		f.deployment("web")
 		f.pass()
 		f.machine("late", "web-0")
 		f.Say("a create of set web-0 comes in; the set went a while ago")
@@ -166,7 +168,7 @@ var stories = map[string]func(*family){
 		f.pass()
 		f.wait(2)
 	},
-	"ownerless set that came late": func(f *family) {
+	"ownerless set that came late": func(f *store) {
 		f.machine("m-1", "web-0")
 		f.set("web-0", "web")
 		f.pass()
@@ -176,7 +178,7 @@ var stories = map[string]func(*family){
 		f.pass()
 		f.wait(1)
 	},
-	"ownerless to the cache only": func(f *family) {
+	"ownerless to the cache only": func(f *store) {
 		f.machine("m-1", "web-0")
 		f.stale = &ownerless.Observation{Machines: f.machines}
 		f.set("web-0", "")
@@ -184,7 +186,7 @@ var stories = map[string]func(*family){
 		f.Now = f.Now.Add(time.Minute)
 		f.pass()
 	},
-	"ownerless and braked": func(f *family) {
+	"ownerless and braked": func(f *store) {
 		f.Say("the sets are not where they are looked for")
 		for i := range 5 {
 			f.machine(fmt.Sprint("m-", i), "web-0")
@@ -192,7 +194,7 @@ var stories = map[string]func(*family){
 		f.pass()
 		f.wait(3)
 	},
-	"ownerless machine that moves": func(f *family) {
+	"ownerless machine that moves": func(f *store) {
 		m := f.machine("m-1", "web-0")
 		f.pass()
 		f.between = func() { m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: "web-1", UID: "u-web-1"} }
@@ -200,55 +202,58 @@ var stories = map[string]func(*family){
 	},
 }
 
+// TestStories compares what is deleted with the files in testdata.
 func TestStories(t *testing.T) {
 	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
-			f := newFamily(t)
+			f := newStore(t)
 			run(f)
 			safetytest.Compare(t, name, &f.Journal)
 		})
 	}
 }
 
-// bustle is a family in which anything comes, goes and moves.
-type bustle struct {
-	*family
-	rapid      *rapid.T
-	made       int
-	sets, tops []string             // all names so far, each used once
-	lost       map[string]time.Time // since when a UID has no owner
+// busyStore is a store in which objects are created, deleted and handed to other owners while passes run.
+type busyStore struct {
+	*store
+	rapid                     *rapid.T
+	serial                    int
+	setNames, deploymentNames []string             // all names so far, each used once
+	lost                      map[string]time.Time // since when a UID has no owner
 }
 
-func (b *bustle) note() {
+// note records which objects have lost their owner by now.
+func (b *busyStore) note() {
 	for _, m := range b.machines {
 		b.judge(b.lost, &m.Meta, machineset.OwnerKind, b.meta(true, ownerName(&m.Meta)))
 	}
-	for _, s := range b.family.sets {
-		top := &ownerless.Delete{Set: true, Owner: object.Owner{Name: ownerName(&s.Meta)}}
-		b.judge(b.lost, &s.Meta, deployment.OwnerKind, b.owner(top))
+	for _, s := range b.sets {
+		order := &ownerless.Delete{Set: true, Owner: object.Owner{Name: ownerName(&s.Meta)}}
+		b.judge(b.lost, &s.Meta, deployment.OwnerKind, b.owner(order))
 	}
 }
 
-func (b *bustle) act() {
-	b.made++
-	name := fmt.Sprint("x-", b.made)
-	set, top := rapid.SampledFrom(b.sets).Draw(b.rapid, "set"), rapid.SampledFrom(b.tops).Draw(b.rapid, "deployment")
-	switch rapid.SampledFrom([]string{"machine", "set", "top", "no set", "no top", "move", "foreign", "free"}).Draw(b.rapid, "act") {
+// act makes one thing happen.
+func (b *busyStore) act() {
+	b.serial++
+	name := fmt.Sprint("x-", b.serial)
+	set, owner := rapid.SampledFrom(b.setNames).Draw(b.rapid, "set"), rapid.SampledFrom(b.deploymentNames).Draw(b.rapid, "deployment")
+	switch rapid.SampledFrom([]string{"machine", "set", "deployment", "no set", "no deployment", "move", "foreign", "free"}).Draw(b.rapid, "act") {
 	case "machine":
 		b.machine(name, set)
 	case "free":
 		b.machine(name, "")
-		b.set(fmt.Sprint("free-", b.made), "")
+		b.set(fmt.Sprint("free-", b.serial), "")
 	case "set":
-		b.set(name, top)
-		b.sets = append(b.sets, name)
-	case "top":
-		b.top(name)
-		b.tops = append(b.tops, name)
+		b.set(name, owner)
+		b.setNames = append(b.setNames, name)
+	case "deployment":
+		b.deployment(name)
+		b.deploymentNames = append(b.deploymentNames, name)
 	case "no set":
-		b.family.sets = slices.DeleteFunc(slices.Clone(b.family.sets), func(s *machineset.Set) bool { return s.Name == set })
-	case "no top":
-		b.deployments = slices.DeleteFunc(slices.Clone(b.deployments), func(d *deployment.Deployment) bool { return d.Name == top })
+		b.sets = slices.DeleteFunc(slices.Clone(b.sets), func(s *machineset.Set) bool { return s.Name == set })
+	case "no deployment":
+		b.deployments = slices.DeleteFunc(slices.Clone(b.deployments), func(d *deployment.Deployment) bool { return d.Name == owner })
 	case "move":
 		b.move(set)
 	case "foreign":
@@ -258,7 +263,7 @@ func (b *bustle) act() {
 }
 
 // move hands a machine to a set that exists.
-func (b *bustle) move(set string) {
+func (b *busyStore) move(set string) {
 	if n := len(b.machines); n > 0 && b.meta(true, set) != nil {
 		m := b.machines[rapid.IntRange(0, n-1).Draw(b.rapid, "which")].Clone()
 		m.Owner = metaOf("", machineset.OwnerKind, set).Owner
@@ -266,7 +271,8 @@ func (b *bustle) move(set string) {
 	}
 }
 
-func (b *bustle) acts(most int) {
+// acts makes some things happen, at most the given number.
+func (b *busyStore) acts(most int) {
 	for range rapid.IntRange(0, most).Draw(b.rapid, "acts") {
 		b.act()
 	}
@@ -274,7 +280,7 @@ func (b *bustle) acts(most int) {
 }
 
 // step makes things happen, runs a pass, and checks what it deletes.
-func (b *bustle) step() {
+func (b *busyStore) step() {
 	b.Now = b.Now.Add(time.Duration(rapid.IntRange(0, 150).Draw(b.rapid, "pause")) * time.Second)
 	b.acts(3)
 	if rapid.IntRange(0, 3).Draw(b.rapid, "lag") == 0 {
@@ -285,18 +291,19 @@ func (b *bustle) step() {
 	for uid, at := range b.gone {
 		if at.Equal(b.Now) {
 			since, was := b.lost[uid]
-			require.True(b.t, was && !b.Now.Before(since.Add(b.policy.OwnerGap)), "%s was not without owner for long enough", uid)
+			require.True(b.t, was && !b.Now.Before(since.Add(b.policy.OwnerGap)), "%s was deleted before it had no owner for OwnerGap", uid)
 		}
 	}
 }
 
-// Objects come, go, move and lag behind. No object goes that has its owner, had it less than
-// OwnerGap ago, has none or one of another kind. In the end no object is left whose owner is gone.
+// TestOwnerlessAreDeleted: objects are created, deleted and moved, and caches are stale. No object is deleted if its
+// owner exists, or existed less than OwnerGap ago, or if it names no owner or one of another kind. In the end no
+// object is left whose owner is gone.
 // Invariants: P29
-func TestOwnerlessGo(t *testing.T) {
+func TestOwnerlessAreDeleted(t *testing.T) {
 	deletes := 0
 	rapid.Check(t, func(t *rapid.T) {
-		b := &bustle{family: newFamily(t), rapid: t, sets: []string{"never"}, tops: []string{"never"}, lost: map[string]time.Time{}}
+		b := &busyStore{store: newStore(t), rapid: t, setNames: []string{"never"}, deploymentNames: []string{"never"}, lost: map[string]time.Time{}}
 		b.between = func() { b.acts(2) }
 		for range rapid.IntRange(3, 25).Draw(t, "steps") {
 			b.step()
@@ -309,7 +316,7 @@ func TestOwnerlessGo(t *testing.T) {
 		}
 		clear(b.lost)
 		b.note()
-		require.Empty(t, b.lost, "left without owner")
+		require.Empty(t, b.lost, "objects without an owner are left")
 	})
 	assert.Positive(t, deletes)
 }
@@ -321,8 +328,8 @@ func ownerName(m *object.Meta) string {
 	return m.Owner.Name
 }
 
-// judge is the model's own idea of what has lost its owner, and since when.
-func (f *family) judge(lost map[string]time.Time, m *object.Meta, kind string, owner *object.Meta) {
+// judge records since when an object has no owner, by the model's own rule.
+func (f *store) judge(lost map[string]time.Time, m *object.Meta, kind string, owner *object.Meta) {
 	if m.Owner == nil || m.Owner.Kind != kind || owner != nil && owner.UID == m.Owner.UID {
 		delete(lost, m.UID)
 		return
@@ -332,10 +339,10 @@ func (f *family) judge(lost map[string]time.Time, m *object.Meta, kind string, o
 	}
 }
 
-// Caches that lag for long cause live reads at most every OwnerGap. A clock that is set back costs
-// only the sighting.
+// TestOwnerlessReadsSeldom: a cache that stays stale causes a live read at most every OwnerGap. If the clock is set
+// back, an object must be seen without its owner twice again.
 func TestOwnerlessReadsSeldom(t *testing.T) {
-	f := newFamily(t)
+	f := newStore(t)
 	f.machine("m-1", "web-0")
 	f.stale = &ownerless.Observation{Machines: f.machines}
 	f.set("web-0", "")
@@ -354,10 +361,11 @@ func TestOwnerlessReadsSeldom(t *testing.T) {
 	assert.Less(t, f.Now.Sub(safetytest.Epoch), 15*time.Minute)
 }
 
-// Frozen: nothing is judged. If other programs keep the deployments, no set is.
+// TestOwnerlessLeavesAlone: while the fleet is frozen, nothing is deleted. If other programs manage the deployments,
+// no set is.
 // Invariants: P29
 func TestOwnerlessLeavesAlone(t *testing.T) {
-	f := newFamily(t)
+	f := newStore(t)
 	f.machine("m-1", "web-0")
 	f.frozen = true
 	f.pass()
@@ -377,18 +385,18 @@ func TestOwnerlessLeavesAlone(t *testing.T) {
 	s.DeletedAt = safetytest.Epoch
 	plan, err = ownerless.Decide(o, f.policy, safetytest.Epoch)
 	require.NoError(t, err)
-	assert.False(t, plan.Read, "it is going")
+	assert.False(t, plan.Read, "the set is being deleted")
 }
 
-// Just before a delete both objects are checked once more.
+// TestStillOwnerless: just before a delete, the object and its owner are checked once more.
 func TestStillOwnerless(t *testing.T) {
 	order := ownerless.Delete{UID: "u-m", Owner: object.Owner{Name: "web-0", UID: "u-web-0"}}
 	child := metaOf("m", machineset.OwnerKind, "web-0")
 	other, owner := metaOf("web-0", "", ""), metaOf("web-0", "", "")
 	other.UID = "another"
 	assert.True(t, order.StillOwnerless(&child, nil))
-	assert.True(t, order.StillOwnerless(&child, &other), "another one has its name")
-	assert.False(t, order.StillOwnerless(&child, &owner), "it is back")
+	assert.True(t, order.StillOwnerless(&child, &other), "another object has the owner's name")
+	assert.False(t, order.StillOwnerless(&child, &owner), "the owner exists")
 	assert.False(t, order.StillOwnerless(nil, nil))
 	for _, change := range []func(*object.Meta){
 		func(m *object.Meta) { m.DeletedAt = safetytest.Epoch },
@@ -402,10 +410,10 @@ func TestStillOwnerless(t *testing.T) {
 	}
 }
 
-// A second sighting counts with the same owner only. An object that was handed to another set is
-// sighted for the first time when that set is gone too.
+// TestOwnerlessWithAnotherOwner: an object must be seen twice without the same owner. If it was handed to another
+// set, which is gone too, counting begins again.
 func TestOwnerlessWithAnotherOwner(t *testing.T) {
-	f := newFamily(t)
+	f := newStore(t)
 	m := f.machine("m-1", "web-0")
 	f.pass()
 	m.Owner = metaOf("", machineset.OwnerKind, "web-1").Owner

@@ -22,7 +22,7 @@ func pass(
 		if err != nil { // a mistake of the caller
 			return err
 		}
-		o.Candidates, o.Spent = plan.Candidates, plan.Spent // keep both from pass to pass
+		o.Candidates, o.Spent = plan.Candidates, plan.Spent // kept in memory from pass to pass
 		switch {
 		case plan.Read: // live lists: all machines, then all sets, then all deployments
 			err = read(o)
@@ -37,8 +37,7 @@ func pass(
 	}
 }
 
-// A machine names a set that is gone. It is deleted when two live reads, some time apart, have shown
-// that.
+// A machine names a set that is gone. The machine is deleted when two live reads, some time apart, have shown that.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	machines := []*machine.Machine{{Meta: object.Meta{

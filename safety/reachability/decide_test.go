@@ -20,8 +20,8 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// outpost is two API servers, one of them with machines, and the process that watches them.
-type outpost struct {
+// site is two API servers, the machines that the first stores, and the process that checks both servers.
+type site struct {
 	safetytest.Journal
 	t        require.TestingT
 	policy   *safety.Policy
@@ -34,34 +34,35 @@ type outpost struct {
 	plan  reachability.Plan
 	port  func(string) error
 	wrote []machine.Move
-	lost  bool      // the last outage that froze is known to this process, or by clocks restarted since
-	back  time.Time // when it ended
+	lost  bool      // the last outage is known: this process saw it, or clocks were restarted after it
+	back  time.Time // when the last outage ended that a process had seen
 }
 
-func newOutpost(t require.TestingT) *outpost {
-	return &outpost{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy()}
+func newSite(t require.TestingT) *site {
+	return &site{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy()}
 }
 
-func (w *outpost) give(name string, phase machine.Phase) *machine.Machine {
+// addMachine adds a machine in a phase.
+func (w *site) addMachine(name string, phase machine.Phase) *machine.Machine {
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}, CreatedAt: w.Now.Truncate(time.Second), Version: "0"}}
 	m.Status.Phase, m.Status.Since = phase, w.Now.Truncate(time.Second)
 	w.machines = append(w.machines, m)
 	return m
 }
 
-func (w *outpost) call(name string) error {
+func (w *site) call(name string) error {
 	if w.port != nil {
 		return w.port(name)
 	}
 	return nil
 }
 
-func (w *outpost) stage() string {
+func (w *site) stage() string {
 	return [...]string{"unproven", "open", "lost", "restarting", "settling"}[w.reach.Stage]
 }
 
 // pass makes one pass. An error ends it.
-func (w *outpost) pass() error {
+func (w *site) pass() error {
 	o := &reachability.Observation{State: w.reach, NoTarget: w.noTarget}
 	for range 50 {
 		plan, err := reachability.Decide(o, w.policy, w.Now)
@@ -93,7 +94,7 @@ func (w *outpost) pass() error {
 	return nil
 }
 
-func (w *outpost) restart(o *reachability.Observation, orders []reachability.RestartClock) error {
+func (w *site) restart(o *reachability.Observation, orders []reachability.RestartClock) error {
 	for _, order := range orders {
 		if err := w.call("write"); err != nil {
 			return err
@@ -114,15 +115,15 @@ func (w *outpost) restart(o *reachability.Observation, orders []reachability.Res
 	return nil
 }
 
-func (w *outpost) wait(n int) {
+func (w *site) wait(n int) {
 	for range n {
 		w.Now = w.plan.At
 		require.NoError(w.t, w.pass())
 	}
 }
 
-var stories = map[string]func(*outpost){
-	"reach fresh process": func(w *outpost) {
+var stories = map[string]func(*site){
+	"reach fresh process": func(w *site) {
 		w.target = codes.Unavailable
 		require.NoError(w.t, w.pass())
 		w.wait(1)
@@ -130,19 +131,19 @@ var stories = map[string]func(*outpost){
 		w.Say("the target cluster answers: there is no such thing")
 		w.wait(2)
 	},
-	"reach short outage": func(w *outpost) {
-		w.give("m-1", machine.PhaseUnknown)
+	"reach short outage": func(w *site) {
+		w.addMachine("m-1", machine.PhaseUnknown)
 		require.NoError(w.t, w.pass())
 		w.control = codes.DeadlineExceeded
 		w.wait(6)
 		w.control = codes.OK
 		w.wait(2)
 	},
-	"reach long outage": func(w *outpost) {
-		w.give("m-running", machine.PhaseRunning)
-		w.give("m-unknown", machine.PhaseUnknown)
-		w.give("m-pending", machine.PhasePending)
-		going := w.give("m-going", machine.PhaseTerminating)
+	"reach long outage": func(w *site) {
+		w.addMachine("m-running", machine.PhaseRunning)
+		w.addMachine("m-unknown", machine.PhaseUnknown)
+		w.addMachine("m-pending", machine.PhasePending)
+		going := w.addMachine("m-going", machine.PhaseTerminating)
 		going.DeletedAt = w.Now.Truncate(time.Second)
 		require.NoError(w.t, w.pass())
 		w.target = codes.Unavailable
@@ -152,9 +153,9 @@ var stories = map[string]func(*outpost){
 		w.Say("it is back")
 		w.wait(3)
 	},
-	"reach killed while restarting clocks": func(w *outpost) {
-		w.give("m-1", machine.PhaseUnknown)
-		w.give("m-2", machine.PhaseUnknown)
+	"reach killed while restarting clocks": func(w *site) {
+		w.addMachine("m-1", machine.PhaseUnknown)
+		w.addMachine("m-2", machine.PhaseUnknown)
 		w.control = codes.Unavailable
 		require.NoError(w.t, w.pass())
 		w.control, w.Now = codes.OK, w.plan.At
@@ -174,8 +175,8 @@ var stories = map[string]func(*outpost){
 		w.Say("the process is killed; a new one looks")
 		require.NoError(w.t, w.pass())
 	},
-	"reach down again while settling": func(w *outpost) {
-		w.give("m-1", machine.PhaseUnknown)
+	"reach down again while settling": func(w *site) {
+		w.addMachine("m-1", machine.PhaseUnknown)
 		w.control = codes.Unavailable
 		require.NoError(w.t, w.pass())
 		w.control = codes.OK
@@ -189,10 +190,11 @@ var stories = map[string]func(*outpost){
 	},
 }
 
+// TestStories compares what happens in outages with the files in testdata.
 func TestStories(t *testing.T) {
 	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
-			w := newOutpost(t)
+			w := newSite(t)
 			run(w)
 			safetytest.Compare(t, name, &w.Journal)
 		})
@@ -216,14 +218,14 @@ func clock(m *machine.Machine) time.Time {
 	return at
 }
 
-// P25: a fleet that thaws after an outage that a process has seen has no clock that ran during it.
-// Processes are killed at any point, and other programs write machines. The fleet thaws once both
-// API servers answer.
+// TestP25NoClockRunsThroughAnOutage: when a fleet thaws after an outage, no machine has a clock that ran during the
+// outage, if a process saw it. That holds although processes are killed at any point and other programs write
+// machines. The fleet thaws once both API servers answer.
 // Invariants: P25
 func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 	thawed := 0
 	rapid.Check(t, func(t *rapid.T) {
-		w := newOutpost(t)
+		w := newSite(t)
 		w.policy.Burst = rapid.IntRange(1, 3).Draw(t, "burst")
 		w.policy.SettleTime = time.Duration(rapid.IntRange(0, 30).Draw(t, "settle")) * time.Second
 		w.port = func(string) error { return w.disturb(t) }
@@ -232,7 +234,7 @@ func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 			w.act(t, "m-"+strconv.Itoa(i))
 			before := w.reach.Stage
 			if w.pass() != nil && rapid.Bool().Draw(t, "a new process") {
-				if w.reach.Stage != reachability.Restarting || !w.touched(w.back) {
+				if w.reach.Stage != reachability.Restarting || !w.restartedSince(w.back) {
 					w.lost = false
 				}
 				w.reach = reachability.State{}
@@ -253,11 +255,11 @@ func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 		}
 		require.Equal(t, reachability.Open, w.reach.Stage)
 	})
-	assert.Positive(t, thawed, "nothing ever thawed")
+	assert.Positive(t, thawed, "no fleet ever thawed after an outage")
 }
 
 // disturb writes a machine before a call, or kills the process.
-func (w *outpost) disturb(t *rapid.T) error {
+func (w *site) disturb(t *rapid.T) error {
 	if len(w.machines) > 0 && rapid.IntRange(0, 5).Draw(t, "meanwhile") == 0 {
 		i := rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")
 		w.machines[i] = w.machines[i].Clone()
@@ -270,7 +272,7 @@ func (w *outpost) disturb(t *rapid.T) error {
 }
 
 // act makes one thing happen: an outage, its end, or a new machine.
-func (w *outpost) act(t *rapid.T, name string) {
+func (w *site) act(t *rapid.T, name string) {
 	phases := rapid.SampledFrom([]machine.Phase{
 		machine.PhasePending, machine.PhaseUnknown, machine.PhaseRunning, machine.PhaseCrashLoopBackOff, machine.PhaseInPlaceUpdateFailed,
 	})
@@ -283,21 +285,22 @@ func (w *outpost) act(t *rapid.T, name string) {
 		}
 		w.control = codes.OK
 	case 2:
-		m := w.give(name, phases.Draw(t, "phase"))
-		if rapid.IntRange(0, 3).Draw(t, "going") == 0 {
+		m := w.addMachine(name, phases.Draw(t, "phase"))
+		if rapid.IntRange(0, 3).Draw(t, "deleted") == 0 {
 			m.DeletedAt = w.Now.Truncate(time.Second)
 		}
 	}
 }
 
-// touched reports whether a clock was restarted since a moment.
-func (w *outpost) touched(since time.Time) bool {
+// restartedSince reports whether a machine's clock was restarted since the given time.
+func (w *site) restartedSince(since time.Time) bool {
 	return slices.ContainsFunc(w.machines, func(m *machine.Machine) bool {
 		return !m.Status.ClockFrom.Before(since.Truncate(time.Second)) && !m.Status.ClockFrom.IsZero()
 	})
 }
 
-func (w *outpost) clocksAfter(t *rapid.T, back time.Time) {
+// clocksAfter requires that no machine's clock began before an outage ended.
+func (w *site) clocksAfter(t *rapid.T, back time.Time) {
 	for _, m := range w.machines {
 		if at := clock(m); !at.IsZero() {
 			require.False(t, at.Before(back.Truncate(time.Second)), "%s: clock from %s, back at %s", m.Name, w.Since(at), w.Since(back))
@@ -305,11 +308,11 @@ func (w *outpost) clocksAfter(t *rapid.T, back time.Time) {
 	}
 }
 
-// Frozen begins after 30 s, not at 30 s. It holds before a first answer. If there is no target
-// cluster, none is asked.
+// TestWhenTheFleetFreezes: a fleet freezes after more than DownTimeout without an answer. It is frozen until the
+// first answer. If there is no target cluster, only the other API server is checked.
 // Invariants: P25
-func TestLimits(t *testing.T) {
-	w := newOutpost(t)
+func TestWhenTheFleetFreezes(t *testing.T) {
+	w := newSite(t)
 	assert.True(t, w.reach.Stage.Frozen())
 	w.noTarget, w.target = true, codes.Unavailable
 	require.NoError(t, w.pass())
@@ -325,11 +328,12 @@ func TestLimits(t *testing.T) {
 	assert.True(t, w.reach.Stage.Frozen())
 }
 
-// Only machines that were Unknown go back to Running, by an edge of the table.
+// TestUnknownRunsAgain: after an outage, Unknown machines become Running again, by an edge of the phase table. Other
+// phases stay.
 func TestUnknownRunsAgain(t *testing.T) {
-	w := newOutpost(t)
-	w.give("m-1", machine.PhaseUnknown)
-	w.give("m-2", machine.PhasePending)
+	w := newSite(t)
+	w.addMachine("m-1", machine.PhaseUnknown)
+	w.addMachine("m-2", machine.PhasePending)
 	w.control = codes.Unavailable
 	require.NoError(t, w.pass())
 	w.control = codes.OK
@@ -345,11 +349,12 @@ func TestUnknownRunsAgain(t *testing.T) {
 	assert.Equal(t, w.Now.Truncate(time.Second), w.machines[1].Status.ClockFrom)
 }
 
-// A clock from the future, which no process can have written, sets no time for others.
+// TestClockFromTheFuture: a machine's clock in the future, which no process can have written, does not restart the
+// clocks of other machines.
 func TestClockFromTheFuture(t *testing.T) {
-	w := newOutpost(t)
-	w.give("m-1", machine.PhaseUnknown).Status.ClockFrom = safetytest.Epoch.Add(time.Hour)
-	w.give("m-2", machine.PhaseUnknown)
+	w := newSite(t)
+	w.addMachine("m-1", machine.PhaseUnknown).Status.ClockFrom = safetytest.Epoch.Add(time.Hour)
+	w.addMachine("m-2", machine.PhaseUnknown)
 	w.Now = w.Now.Add(time.Minute)
 	require.NoError(t, w.pass())
 	assert.False(t, w.reach.Stage.Frozen())

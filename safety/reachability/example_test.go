@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/safety/reachability"
 )
 
-// The API server of the nodes stops answering. The fleet works as soon as both servers have answered,
-// and freezes when one of them has not for some time.
+// The API server of the nodes stops answering. The fleet works once both servers have answered, and freezes when one
+// of them has not answered for some time.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	policy := safety.DefaultPolicy()

@@ -18,26 +18,26 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// field is a cluster's nodes, with machines that own some of them.
-type field struct {
+// cluster has nodes, and machines that own some of them.
+type cluster struct {
 	safetytest.Journal
 	t        require.TestingT
 	policy   *safety.Policy
 	nodes    []*machine.Node
 	machines []*machine.Machine
 	stale    []*machine.Machine // what the cache shows; nil: the current state
-	refuse   map[string]bool
+	refuse   map[string]bool    // names of nodes whose writes are refused
 	frozen   bool
 	pooled   map[string]bool // provider IDs of instances of pools
 	plan     unmanaged.Plan
 	wrote    []*machine.Node
 }
 
-func newField(t require.TestingT) *field {
-	return &field{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy()}
+func newCluster(t require.TestingT) *cluster {
+	return &cluster{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy()}
 }
 
-func (f *field) node(name string) *machine.Node {
+func (f *cluster) node(name string) *machine.Node {
 	n := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}, CreatedAt: f.Now.Truncate(time.Second)}}
 	n.AddFinalizer(machine.NodeFinalizer)
 	n.AddFinalizer("others")
@@ -45,7 +45,8 @@ func (f *field) node(name string) *machine.Node {
 	return n
 }
 
-func (f *field) pass() {
+// pass decides and carries out plans until there is nothing to do.
+func (f *cluster) pass() {
 	o := &unmanaged.Observation{Nodes: append([]*machine.Node(nil), f.nodes...), Machines: f.machines, Instances: f.pooled, Frozen: f.frozen, Refused: map[string]bool{}}
 	if f.stale != nil {
 		o.Machines = f.stale
@@ -71,7 +72,7 @@ func (f *field) pass() {
 	require.Fail(f.t, "the pass does not end")
 }
 
-func (f *field) write(o *unmanaged.Observation, w unmanaged.WriteNode) {
+func (f *cluster) write(o *unmanaged.Observation, w unmanaged.WriteNode) {
 	if f.refuse[w.Node.Name] {
 		o.Refused[w.Node.Name] = true
 		f.Line("", "write "+w.Node.Name+": refused", w.Why)
@@ -86,8 +87,8 @@ func (f *field) write(o *unmanaged.Observation, w unmanaged.WriteNode) {
 	}
 }
 
-var stories = map[string]func(*field){
-	"node of no machine": func(f *field) {
+var stories = map[string]func(*cluster){
+	"node of no machine": func(f *cluster) {
 		f.node("n-1")
 		f.node("n-2")
 		f.machines = []*machine.Machine{{Meta: object.Meta{Key: object.Key{Name: "m-2"}}, Spec: machine.Spec{NodeName: "n-2"}}}
@@ -101,14 +102,14 @@ var stories = map[string]func(*field){
 		f.machines = append(f.machines, &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "m-1"}}, Spec: machine.Spec{NodeName: "n-1"}})
 		f.pass()
 	},
-	"node whose machine the cache misses": func(f *field) {
+	"node whose machine the cache misses": func(f *cluster) {
 		f.node("n-1")
 		f.stale = []*machine.Machine{}
 		f.machines = []*machine.Machine{{Meta: object.Meta{Key: object.Key{Name: "m-1"}}, Spec: machine.Spec{NodeName: "n-1"}}}
 		f.Now = f.Now.Add(time.Hour)
 		f.pass()
 	},
-	"node of two machines": func(f *field) {
+	"node of two machines": func(f *cluster) {
 		f.node("n-1")
 		for _, name := range []string{"m-2", "m-1"} {
 			f.machines = append(f.machines, &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}}, Spec: machine.Spec{NodeName: "n-1"}})
@@ -116,7 +117,7 @@ var stories = map[string]func(*field){
 		f.Now = f.Now.Add(time.Hour)
 		f.pass()
 	},
-	"node that cannot be written": func(f *field) {
+	"node that cannot be written": func(f *cluster) {
 		f.node("n-1")
 		f.node("n-2")
 		f.refuse = map[string]bool{"n-1": true}
@@ -125,24 +126,25 @@ var stories = map[string]func(*field){
 	},
 }
 
+// TestStories compares what is written to nodes with the files in testdata.
 func TestStories(t *testing.T) {
 	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
-			f := newField(t)
+			f := newCluster(t)
 			run(f)
 			safetytest.Compare(t, name, &f.Journal)
 		})
 	}
 }
 
-// P17: a node is given up only if no machine has its name, its provider ID or a claim by label, no
-// pool has its provider ID, and it is old enough. Empty names and IDs match nothing. Other
-// finalizers and annotations stay.
+// TestNodesWithoutMachine: a node is marked as not managed, and loses the finalizer, only if it is old enough and has
+// no owner. An owner is a machine with the node's name or provider ID, the machine that the node's label names, or a
+// pool with the provider ID. Empty names and IDs match nothing (P17). Other finalizers and annotations stay.
 // Invariants: P17 P39
 func TestNodesWithoutMachine(t *testing.T) {
-	let, taken := 0, 0
+	unowned, owned := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		f := newField(t)
+		f := newCluster(t)
 		word := rapid.SampledFrom([]string{"", "", "a", "b", "c"})
 		for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
 			n := f.node([]string{"a", "b", "c", "d"}[i])
@@ -173,11 +175,11 @@ func TestNodesWithoutMachine(t *testing.T) {
 			require.Equal(t, "x", n.Annotations["mine"])
 			require.True(t, n.HasFinalizer("others"))
 			if f.owned(n) {
-				require.False(t, marked, "%s has an owner", n.Name)
-				taken++
+				require.False(t, marked, "%s has an owner and is marked", n.Name)
+				owned++
 			} else if safetytest.Epoch.Sub(n.CreatedAt) > f.policy.NodeAge+time.Second {
-				require.True(t, marked && !n.HasFinalizer(machine.NodeFinalizer), "%s has none", n.Name)
-				let++
+				require.True(t, marked && !n.HasFinalizer(machine.NodeFinalizer), "%s has no owner and is not marked", n.Name)
+				unowned++
 			}
 		}
 		for _, n := range f.wrote {
@@ -188,14 +190,14 @@ func TestNodesWithoutMachine(t *testing.T) {
 		}
 		count := len(f.wrote)
 		f.pass()
-		require.Len(t, f.wrote, count, "looking again writes again")
+		require.Len(t, f.wrote, count, "a second pass writes again")
 	})
-	assert.Positive(t, let)
-	assert.Positive(t, taken)
+	assert.Positive(t, unowned)
+	assert.Positive(t, owned)
 }
 
-// owned is the model's own idea of ownership: an ID in another spelling counts.
-func (f *field) owned(n *machine.Node) bool {
+// owned reports whether a node has an owner, by the model's own rule. An ID in another spelling counts.
+func (f *cluster) owned(n *machine.Node) bool {
 	id := map[string]string{"p:///A": "a", "b/": "b"}[n.ProviderID]
 	if id == "" {
 		id = n.ProviderID
@@ -212,10 +214,11 @@ func (f *field) owned(n *machine.Node) bool {
 	return false
 }
 
-// A node with an ID that is known in another spelling keeps our finalizer, and is told of.
+// TestP48NodesSpelledOtherwise: a node whose ID is known in another spelling keeps the finalizer, and a warning names
+// the node.
 // Invariants: P48
 func TestP48NodesSpelledOtherwise(t *testing.T) {
-	f := newField(t)
+	f := newCluster(t)
 	n := f.node("n-1")
 	n.ProviderID, f.pooled = "cloud:///blue/1", map[string]bool{"cloud:///Blue/1": true}
 	f.Now = f.Now.Add(time.Hour)
@@ -228,9 +231,9 @@ func TestP48NodesSpelledOtherwise(t *testing.T) {
 	assert.Len(t, f.wrote, 1)
 }
 
-// Frozen: nothing is concluded. Without a key no annotation is written.
+// TestNodesFrozenAndUnmarked: while the fleet is frozen, no node is written. Without a key no annotation is written.
 func TestNodesFrozenAndUnmarked(t *testing.T) {
-	f := newField(t)
+	f := newCluster(t)
 	f.node("n-1")
 	f.Now, f.frozen = f.Now.Add(time.Hour), true
 	f.pass()
@@ -261,7 +264,7 @@ func FuzzDecide(f *testing.F) {
 	safetytest.Fuzz(f, unmanaged.Decide, anyObservation, func(t testing.TB, p unmanaged.Plan) { safetytest.Explained(t, p.At, p.Why) }, nil)
 }
 
-// BenchmarkDecide goes through 10,000 nodes, each with its machine.
+// BenchmarkDecide measures a decision about 10,000 nodes, each with its machine.
 func BenchmarkDecide(b *testing.B) {
 	machines, _ := safetytest.Fleet(10_000)
 	o := &unmanaged.Observation{Machines: machines}

@@ -34,8 +34,7 @@ func pass(
 	}
 }
 
-// A node has been in the cluster for an hour, and no machine has made it. It gets an annotation that
-// says so.
+// A node has been in the cluster for an hour, and no machine owns it. The node gets an annotation that says so.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	policy := safety.DefaultPolicy()

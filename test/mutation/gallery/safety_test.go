@@ -94,7 +94,7 @@ var ofSafety = []mutant{
 		file:   "safety/orphan/missing.go",
 		from:   "case !seen[id] && l.Asked.Before(m.Status.Since.Add(lagOfLists)):",
 		to:     "case !seen[id] && l.Asked.Before(m.Status.Since.Add(-lagOfLists)):",
-		by:     "TestNotMissed",
+		by:     "TestVMsThatAreNotMissing",
 	},
 	{
 		name:   "if all VMs of a class are missing, they count as missing as soon as one does",
@@ -134,7 +134,7 @@ var ofSafety = []mutant{
 		file:   "safety/backoff/backoff.go",
 		from:   "return c.failures > 0 && c.inputs == ofClass(in) &&",
 		to:     "return c.failures > 0 &&",
-		by:     "TestInDetail",
+		by:     "TestRecoveryDetails",
 	},
 	{
 		name:   "the backoff of a class never grows",
@@ -158,7 +158,7 @@ var ofSafety = []mutant{
 		file:   "safety/overshoot/decide.go",
 		from:   "d.overshoots = d.overshoots || n >= d.upper && grown",
 		to:     "d.overshoots = d.overshoots || n >= d.upper || grown && d.overshoots",
-		by:     "TestLoneSetScaledDown|TestMadeLate",
+		by:     "TestLoneSetScaledDown|TestMachinesCreatedAfterTheSizeChanged",
 	},
 	{
 		name:   "a frozen set is unfrozen as soon as it is below the upper bound",
