@@ -216,7 +216,7 @@ func TestPausedLeavesRoomForWhatIsAnnounced(t *testing.T) {
 }
 
 func init() {
-	for name, tell := range map[string]func(*testing.T) *scenario{
+	for name, run := range map[string]func(*testing.T) *scenario{
 		"paused-before-the-rollout":    pausedBefore,
 		"paused-amid-rollout":          pausedAmid,
 		"paused-from-the-beginning":    pausedFirst,
@@ -238,7 +238,7 @@ func init() {
 		"recreate-announced-machine":   recreateAnnounced,
 		"recreate-scaled-and-paused":   recreateScaled,
 	} {
-		scenarios[name] = tell
+		scenarios[name] = run
 	}
 }
 

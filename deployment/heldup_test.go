@@ -105,7 +105,7 @@ func TestSlowedConditionsAreCopied(t *testing.T) {
 		old.Set.Revision, older.Set.Revision = 0, 0
 		old.Set.CreatedAt, older.Set.CreatedAt = d.CreatedAt.Add(-time.Hour), d.CreatedAt.Add(-2*time.Hour)
 		o.Sets = append(o.Sets, old, older)
-		tell := func(child deployment.Children, reason string, status object.ConditionStatus) {
+		setCondition := func(child deployment.Children, reason string, status object.ConditionStatus) {
 			s := child.Set.Clone()
 			s.Status.Conditions = []object.Condition{{Type: typ, Status: status, Reason: reason, Message: "of " + s.Name, Since: begin}}
 			for i := range o.Sets {
@@ -114,8 +114,8 @@ func TestSlowedConditionsAreCopied(t *testing.T) {
 				}
 			}
 		}
-		// told returns the condition after everything was written.
-		told := func(at time.Time) *object.Condition {
+		// written returns the condition that the next decision writes. A second decision must not write it again.
+		written := func(at time.Time) *object.Condition {
 			status := statusOf(t, decide(t, o, at))
 			o.Deployment = o.Deployment.Clone()
 			o.Deployment.Status = status
@@ -123,26 +123,26 @@ func TestSlowedConditionsAreCopied(t *testing.T) {
 			return object.FindCondition(status.Conditions, typ)
 		}
 
-		tell(old, "Old", object.True)
-		require.Equal(t, &object.Condition{Type: typ, Status: object.True, Reason: "Old", Message: "of web-old", Since: begin.Add(time.Hour).Truncate(time.Second)}, told(begin.Add(time.Hour)))
-		tell(older, "Older", object.True)
-		require.Equal(t, "Older", told(begin.Add(2*time.Hour)).Reason)
-		tell(o.Sets[0], "New", object.False)
+		setCondition(old, "Old", object.True)
+		require.Equal(t, &object.Condition{Type: typ, Status: object.True, Reason: "Old", Message: "of web-old", Since: begin.Add(time.Hour).Truncate(time.Second)}, written(begin.Add(time.Hour)))
+		setCondition(older, "Older", object.True)
+		require.Equal(t, "Older", written(begin.Add(2*time.Hour)).Reason)
+		setCondition(o.Sets[0], "New", object.False)
 		require.Nil(t, decide(t, o, begin.Add(3*time.Hour)).Write, "a condition that is false counts as none")
-		tell(o.Sets[0], "New", object.True)
-		c := told(begin.Add(3 * time.Hour))
+		setCondition(o.Sets[0], "New", object.True)
+		c := written(begin.Add(3 * time.Hour))
 		require.Equal(t, "of "+o.Sets[0].Set.Name, c.Message)
 		require.Equal(t, begin.Add(time.Hour).Truncate(time.Second), c.Since, "the condition began when the set was slowed")
 		for _, child := range o.Sets {
-			tell(child, "", object.False)
+			setCondition(child, "", object.False)
 		}
-		require.Nil(t, told(begin.Add(4*time.Hour)))
+		require.Nil(t, written(begin.Add(4*time.Hour)))
 
-		going := o.Sets[1]
-		tell(going, "Going", object.True)
-		gone := o.Sets[1].Set.Clone()
-		gone.DeletedAt = begin
-		o.Sets[1].Set = gone
+		deleted := o.Sets[1]
+		setCondition(deleted, "Deleted", object.True)
+		marked := o.Sets[1].Set.Clone()
+		marked.DeletedAt = begin
+		o.Sets[1].Set = marked
 		require.Nil(t, decide(t, o, begin.Add(5*time.Hour)).Write, "the conditions of a set that is being deleted do not count")
 	}
 }

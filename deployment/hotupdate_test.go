@@ -180,8 +180,8 @@ func classUpdatesFail(t *testing.T) *scenario {
 }
 
 func init() {
-	for name, tell := range hotStories {
-		scenarios[name] = tell
+	for name, run := range hotStories {
+		scenarios[name] = run
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func init() {
-	for name, tell := range map[string]func(*testing.T) *scenario{
+	for name, run := range map[string]func(*testing.T) *scenario{
 		"inplace":                        inPlaceOne,
 		"inplace-two-unavailable":        inPlaceTwo,
 		"inplace-surge":                  inPlaceSurge,
@@ -41,7 +41,7 @@ func init() {
 		"inplace-new-set-gone-amid-move": inPlaceSetGone,
 		"inplace-overdue":                inPlaceOverdue,
 	} {
-		scenarios[name] = tell
+		scenarios[name] = run
 	}
 }
 

@@ -152,9 +152,9 @@ func (s *scenario) running(n int) string {
 }
 
 func TestScenarios(t *testing.T) {
-	for name, tell := range scenarios {
+	for name, run := range scenarios {
 		t.Run(name, func(t *testing.T) {
-			testkit.Golden(t, filepath.Join("testdata", name+".txt"), tell(t).text.String())
+			testkit.Golden(t, filepath.Join("testdata", name+".txt"), run(t).text.String())
 		})
 	}
 }

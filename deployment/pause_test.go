@@ -18,7 +18,7 @@ import (
 const pausedKey = "millwright-go/paused"
 
 func init() {
-	for name, tell := range map[string]func(*testing.T) *scenario{
+	for name, run := range map[string]func(*testing.T) *scenario{
 		"paused-old-set":           pausedOldSet,
 		"paused-new-set":           pausedNewSet,
 		"paused-old-machine":       pausedOldMachine,
@@ -26,7 +26,7 @@ func init() {
 		"paused-set-in-place":      pausedInPlace,
 		"paused-machine-is-chosen": pausedChosen,
 	} {
-		scenarios[name] = tell
+		scenarios[name] = run
 	}
 }
 

@@ -15,7 +15,7 @@ type Children struct {
 	Machines []*machine.Machine
 }
 
-// Observation is what a decision about one deployment is made from. The caller fills in Deployment,
+// Observation is the input of a decision about one deployment. The caller fills in Deployment,
 // Sets and Orphans from its caches before the first Decide of a pass. It keeps them up to date with
 // what it carries out: each order and write says how, see Plan. Everything in it is read-only.
 type Observation struct {

@@ -254,12 +254,12 @@ func (c *chaos) checkDeletionCandidates(kind string, order deployment.Order, pas
 	if kind != "scale" || before == nil || before.Spec.Replicas < 0 || before.UID != order.Set.UID || before.Version != order.Set.Version {
 		return
 	}
-	told := 0
+	candidates := 0
 	for _, v := range order.Set.Instructions.DeletionCandidates {
 		if slices.ContainsFunc(before.Instructions.DeletionCandidates, v.Equal) {
 			continue
 		}
-		told++
+		candidates++
 		chosen, since, until := v.At, pass.Status.WantedSince, c.now
 		said, timed := timeOf(pass.Annotations[deletionCandidatesKey], v.Name)
 		if at, err := time.Parse(time.RFC3339, pass.Annotations[scaledAtKey]); err == nil {
@@ -272,7 +272,7 @@ func (c *chaos) checkDeletionCandidates(kind string, order deployment.Order, pas
 		require.False(c.t, timed && chosen.Before(since), "P20: %s was chosen for an earlier change", v.Name)
 		require.Less(c.t, pass.Spec.Replicas, pass.Status.Wanted, "P20: %s goes though no replica was taken away", v.Name)
 	}
-	require.LessOrEqual(c.t, told, int(max(0, before.Spec.Replicas-order.Set.Spec.Replicas)))
+	require.LessOrEqual(c.t, candidates, int(max(0, before.Spec.Replicas-order.Set.Spec.Replicas)))
 }
 
 // TestScaleDownRefuses: impossible requests are refused, by error and by name.

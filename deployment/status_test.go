@@ -42,14 +42,14 @@ func TestCounts(t *testing.T) {
 		o := drawLive(t)
 		plan := untilStatus(t, o)
 		var want deployment.Status
-		newest, told := "", int32(0)
+		newest, ordered := "", int32(0)
 		for _, c := range o.Sets {
 			if !c.Set.Deleted() && c.Set.Spec.Template.Spec.Class.Name == "small" && (newest == "" || older(o, c.Set, newest)) {
 				newest = c.Set.UID
 			}
 		}
 		for _, c := range o.Sets {
-			told += max(0, c.Set.Spec.Replicas)
+			ordered += max(0, c.Set.Spec.Replicas)
 			for _, m := range c.Machines {
 				if m.Deleted() {
 					continue
@@ -66,7 +66,7 @@ func TestCounts(t *testing.T) {
 				}
 			}
 		}
-		want.Unavailable = max(0, told-want.Available)
+		want.Unavailable = max(0, ordered-want.Available)
 		got := statusOf(t, plan)
 		require.Equal(t, []int32{want.Replicas, want.Updated, want.Ready, want.Available, want.Unavailable},
 			[]int32{got.Replicas, got.Updated, got.Ready, got.Available, got.Unavailable})
@@ -105,7 +105,7 @@ func follow(t require.TestingT, o *deployment.Observation, plan deployment.Plan)
 	}
 	for _, order := range plan.Create {
 		s := order.Set.Clone()
-		s.UID = "born"
+		s.UID = "created"
 		o.Sets = append(o.Sets, deployment.Children{Set: s})
 	}
 }
@@ -177,7 +177,7 @@ func TestProgressInterval(t *testing.T) {
 				m.Status.Phase = machine.PhaseRunning
 			}
 		}, time.Second},
-		"one has failed to do what it was told": {func(o *deployment.Observation) {
+		"an operation has failed": {func(o *deployment.Observation) {
 			o.Sets[0].Machines[0].Status.LastOperation = failed("out of room")
 		}, time.Second},
 		"another size was wanted": {func(o *deployment.Observation) { o.Deployment.Status.Wanted++ }, time.Second},

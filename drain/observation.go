@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Observation is what a decision about the drain of one node is made from. The caller fills it from
+// Observation is the input of a decision about the drain of one node. The caller fills it from
 // its caches at the beginning of a pass. A decision changes nothing in it.
 type Observation struct {
 	// Node to be drained. Nil: the caller looked for it, and there is none. The caller must make

@@ -48,7 +48,7 @@
 //   - Names are numbered, and a set stores how many it has given out before it uses them
 //     ([Reservation]). The write compares and swaps, so a process that does not know the newest
 //     reservation fails there and creates nothing.
-//   - Names that were given out and not heard of are used again before any new one. So a lost create
+//   - Names that were given out and have no machine are used again before any new one. So a lost create
 //     and the one that replaces it can't both succeed. After [Policy].RequestTimeout they are not
 //     used any more. After another RequestTimeout, when no create can be in flight, they are settled.
 //

@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Observation is what a decision about one set is made from. The caller fills
+// Observation is the input of a decision about one set. The caller fills
 // in Set, Machines and Orphans from its caches before the first Decide of a
 // pass, and brings them up to date with every plan it carries out, as the
 // fields of Plan say.

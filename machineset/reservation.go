@@ -240,7 +240,7 @@ func uidHash(uid string) string {
 	return string(letters[:])
 }
 
-// namePrefix is what the names of all machines made by a set begin with.
+// namePrefix returns the prefix of the names of all machines that a set creates.
 func (s *Set) namePrefix() string { return s.Name + "-" + uidHash(s.UID) + "-" }
 
 // MachineName returns the name of the machine that a set creates as number ordinal,

@@ -47,7 +47,7 @@ type Spec struct {
 	AutoPreserve int32
 }
 
-// Template is what new machines are made from.
+// Template describes the machines that a set creates.
 type Template struct {
 	Labels      map[string]string
 	Annotations map[string]string

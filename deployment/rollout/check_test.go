@@ -201,7 +201,7 @@ type badOrders struct {
 // TestCheckRefuses: the error about an order that breaks a bound has the rule and the numbers. The fleet has 10
 // replicas, a surge of 2 and 1 unavailable.
 func TestCheckRefuses(t *testing.T) {
-	told := make(map[rollout.Rule]bool)
+	seen := make(map[rollout.Rule]bool)
 	for _, c := range []badOrders{
 		{rollout.RuleName, "rollout: web-9 from 0 to 1: 0 sets of the fleet have this name", nil, []rollout.Scale{{Name: "web-9", To: 1}}},
 		{rollout.RuleName, "rollout: web-1 from 6 to 5: 2 sets of the fleet have this name", func(f *rollout.Fleet) { f.Sets[2].Name = "web-1" }, []rollout.Scale{{Name: "web-1", From: 6, To: 5}}},
@@ -254,9 +254,9 @@ func TestCheckRefuses(t *testing.T) {
 		require.True(t, errors.As(err, &broken))
 		require.Equal(t, c.rule, broken.Rule)
 		require.NotEqual(t, -1, refused(f, c.orders), c.says)
-		told[c.rule] = true
+		seen[c.rule] = true
 	}
-	require.Len(t, told, 10, "a rule without a case")
+	require.Len(t, seen, 10, "a rule without a case")
 }
 
 // TestCheckOfExtremes: sums may exceed int32.

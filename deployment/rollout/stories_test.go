@@ -139,11 +139,11 @@ func writeStep(b *strings.Builder, step int, f rollout.Fleet, orders []rollout.S
 
 func TestScenarios(t *testing.T) {
 	require.GreaterOrEqual(t, len(scenarios()), 12)
-	told := make(map[string]bool)
+	seen := make(map[string]bool)
 	for _, s := range scenarios() {
 		t.Run(s.file, func(t *testing.T) {
-			require.False(t, told[s.file], "two stories for one file")
-			told[s.file] = true
+			require.False(t, seen[s.file], "two scenarios for one file")
+			seen[s.file] = true
 			testkit.Golden(t, filepath.Join("testdata", s.file+".txt"), s.transcript(t))
 		})
 	}

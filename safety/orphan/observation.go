@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// Observation is what a decision about orphan VMs is made from. Classes and Machines come from
+// Observation is the input of a decision about orphan VMs. Classes and Machines come from
 // caches at the beginning of a pass. The caller adds what the plans of the pass ask for.
 type Observation struct {
 	// Classes are all classes of the fleet. Entries without a name, and second entries of a name,

@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// Observation is what a decision about machines and sets whose owner is gone is made from. The garbage collector
+// Observation is the input of a decision about machines and sets whose owner is gone. The garbage collector
 // of an API server deletes such objects. Other stores have none, and the create of a process that died may take
 // effect after the owner is gone.
 type Observation struct {

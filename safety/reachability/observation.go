@@ -53,7 +53,7 @@ type Side struct {
 	Last machine.Outcome
 }
 
-// Observation is what a decision about reachability is made from.
+// Observation is the input of a decision about reachability.
 type Observation struct {
 	// State is Plan.State of the last plan.
 	State State

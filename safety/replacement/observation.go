@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// Observation is what a decision about a machine is made from that is to be failed for its health. The caller
+// Observation is the input of the decision whether a machine may be given up. The caller
 // fills in Machine, Set and Deployment from its caches; ReadFleet asks for the rest.
 type Observation struct {
 	// Machine is the one that asks. Only its name, its UID and the names of its set and class are read; its

@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Observation is what a decision about nodes without a machine is made from.
+// Observation is the input of a decision about nodes without a machine.
 type Observation struct {
 	// Nodes are all nodes of the target cluster. A node written in this pass replaces the observed
 	// one.
