@@ -273,7 +273,7 @@ func (w *world) changeMachine(name string, change func(*machine.Machine)) {
 	w.changed()
 }
 
-// enter sets the phase of a machine from now on.
+// setPhase changes the phase of a machine now.
 func (w *world) setPhase(name string, phase machine.Phase) {
 	w.changeMachine(name, func(m *machine.Machine) { m.Status.Phase, m.Status.Since = phase, w.second() })
 }

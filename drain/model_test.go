@@ -355,7 +355,7 @@ func (c *cluster) used(volume string) bool {
 	return slices.ContainsFunc(c.pods, func(p *pod) bool { return !p.Finished && slices.Contains(p.Claims, "claim-"+volume) })
 }
 
-// move detaches a volume that no pod here uses, and attaches it elsewhere.
+// moveVolume detaches a volume that no pod here uses, and attaches it elsewhere.
 func (c *cluster) moveVolume(volume string) {
 	if c.used(volume) {
 		return

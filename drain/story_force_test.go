@@ -149,38 +149,39 @@ var forceStories = map[string]func(*story){
 		s.node.Conditions[0].Status = object.True
 		s.later(time.Minute, "the node is back, and force is not due any more")
 		s.forced, s.asked = false, s.now
-		s.detaching(nil)
+		s.detachPass(nil)
 		s.comment("taints: %v, fenced: %t", s.node.Taints, s.node.Drain.Fenced)
 		s.attachments = nil
 		s.later(time.Second, "it has let go of the volume")
-		s.detaching(nil)
+		s.detachPass(nil)
 	},
 	"detachment after force": func(s *story) {
 		s.forced = true
 		s.add("db", s.volume("vol-1", "vol-2"))
-		s.detaching(nil)
+		s.detachPass(nil)
 		s.later(3*time.Second, "one is gone")
 		s.attachments = s.attachments[1:]
-		s.detaching(nil)
+		s.detachPass(nil)
 		s.later(2*time.Minute, "two minutes later")
-		s.detaching(nil)
+		s.detachPass(nil)
 	},
 	"detachment that fails": func(s *story) {
 		s.forced = true
 		s.add("db", s.volume("vol-1"))
-		s.detaching(func(string) drain.Result { return drain.Failed })
+		s.detachPass(func(string) drain.Result { return drain.Failed })
 		s.later(5*time.Second, "five seconds later")
-		s.detaching(func(string) drain.Result { return drain.NotFound })
+		s.detachPass(func(string) drain.Result { return drain.NotFound })
 	},
 	"detachment of a node that has nothing attached": func(s *story) {
 		s.add("db", s.volume("vol-1"))
 		s.attached = []string{}
-		s.detaching(nil)
+		s.detachPass(nil)
 	},
 }
 
-// detaching carries out what Detach decides, as one pass.
-func (s *story) detaching(answer func(string) drain.Result) {
+// detachPass carries out what Detach decides until there is nothing to do. answer is the API server's; nil: all
+// succeed.
+func (s *story) detachPass(answer func(string) drain.Result) {
 	for range mostDecisions {
 		plan, err := drain.Detach(s.observe(), s.policy, s.now)
 		if err != nil {
@@ -205,7 +206,7 @@ func (s *story) detaching(answer func(string) drain.Result) {
 			s.line("detach "+o.Name+": "+string(result), o.Why.String())
 		}
 	}
-	s.t.Errorf("detach: no end")
+	s.t.Errorf("the pass does not end")
 }
 
 var nodeStories = map[string]func(*story){

@@ -190,7 +190,7 @@ func TestCheckAcceptsOtherChoices(t *testing.T) {
 	}
 }
 
-// planted is an order list that breaks a bound.
+// badOrders is an order list that breaks a bound.
 type badOrders struct {
 	rule   rollout.Rule
 	says   string

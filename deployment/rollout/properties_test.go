@@ -490,9 +490,9 @@ func (w *world) wantTemplate(i int) {
 	}
 }
 
-// Once nothing changes from outside and every set gets its turn, a rollout is done within as many rounds as there
-// are machines to order, create, remove and wait for (P3). In each earlier round there is an order, or what the
-// reason waits for happens next.
+// TestP3RolloutsConvergeOnceDisturbancesStop: once nothing changes from outside and every set gets its turn, a
+// rollout is done within as many rounds as there are machines to order, create, remove and wait for (P3). In each
+// earlier round there is an order, or the event that the reason waits for happens next.
 // Invariants: P3
 func TestP3RolloutsConvergeOnceDisturbancesStop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -527,9 +527,9 @@ func TestP3RolloutsConvergeOnceDisturbancesStop(t *testing.T) {
 	})
 }
 
-// P2 and P7 over time: from any state, in any interleaving of decisions, orders carried out in
-// part, and sets acting on earlier sizes. As long as machines are only lost by our orders, what
-// really happens breaks neither bound.
+// TestP7BoundsHoldInEveryInterleaving: while machines are lost only by orders of the rollout, the number of machines
+// breaks neither bound (P2, P7). That holds from any state and in any interleaving of decisions, orders that are
+// carried out in part, and sets that act on earlier sizes.
 // Invariants: P5 P7
 func TestP7BoundsHoldInEveryInterleaving(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
