@@ -36,16 +36,16 @@ type hangingProvider struct {
 	// hangs reports whether a call hangs before it takes effect, or after it.
 	hangs func(driver.CallInfo) (before, after bool)
 
-	mu       sync.Mutex
-	release  chan struct{}
-	under    map[object.Key]int // calls under way, by machine
-	most     int                // the most calls under way at a time
-	doubled  bool               // two calls about one machine were under way
-	events   map[string][]object.Key
-	overdue  []int
-	log      bytes.Buffer
-	machines map[string]int // creates that took effect, by name
-	longest  time.Duration  // the longest time that a caller waited for a call
+	mu         sync.Mutex
+	release    chan struct{}
+	under      map[object.Key]int // calls under way, by machine
+	most       int                // the most calls under way at a time
+	overlapped bool               // two calls about one machine were under way
+	events     map[string][]object.Key
+	overdue    []int
+	log        bytes.Buffer
+	machines   map[string]int // creates that took effect, by name
+	longest    time.Duration  // the longest time that a caller waited for a call
 }
 
 func newHangingProvider(t *testing.T, o drivertest.MemoryOptions) *hangingProvider {
@@ -54,7 +54,7 @@ func newHangingProvider(t *testing.T, o drivertest.MemoryOptions) *hangingProvid
 		under: map[object.Key]int{}, events: map[string][]object.Key{}, machines: map[string]int{},
 		hangs: func(driver.CallInfo) (bool, bool) { return false, false },
 	}
-	t.Cleanup(d.freed)
+	t.Cleanup(d.releaseAll)
 	d.options.Driver = driver.Intercept(d.provider, d.call)
 	d.options.Policies.Safety = safety.DefaultPolicy()
 	d.options.Tuning.CallTimeout, d.options.Tuning.CallGrace = time.Second, 2*time.Second
@@ -92,7 +92,7 @@ func (d *hangingProvider) call(ctx context.Context, call driver.CallInfo, next f
 	release := d.release
 	if call.Object != (object.Key{}) {
 		d.under[call.Object]++
-		d.doubled = d.doubled || d.under[call.Object] > 1
+		d.overlapped = d.overlapped || d.under[call.Object] > 1
 	}
 	all := 0
 	for _, n := range d.under {
@@ -118,8 +118,8 @@ func (d *hangingProvider) call(ctx context.Context, call driver.CallInfo, next f
 	return err
 }
 
-// freed releases the calls that hang, and lets no later call hang.
-func (d *hangingProvider) freed() {
+// releaseAll releases the calls that hang, and lets no later call hang.
+func (d *hangingProvider) releaseAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hangs = func(driver.CallInfo) (bool, bool) { return false, false }
@@ -127,6 +127,7 @@ func (d *hangingProvider) freed() {
 	d.release = make(chan struct{})
 }
 
+// reported returns the objects of the events with a reason.
 func (d *hangingProvider) reported(reason string) []object.Key {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,8 +153,8 @@ func (d *hangingProvider) available(name string) int32 {
 	return got.Status.Available
 }
 
-// run starts a manager. The function that it returns ends the manager, and returns the error of Run.
-func (d *hangingProvider) run() (*manager.Manager, func() error) {
+// startManager starts a manager. The function that it returns ends the manager, and returns the error of Run.
+func (d *hangingProvider) startManager() (*manager.Manager, func() error) {
 	m, err := manager.New(d.options)
 	require.NoError(d.t, err)
 	within, cancel := context.WithCancel(d.t.Context())
@@ -165,10 +166,10 @@ func (d *hangingProvider) run() (*manager.Manager, func() error) {
 	}
 }
 
-// within waits, by the bubble's clock, until a goal is reached.
-func (d *hangingProvider) within(limit time.Duration, goal func() bool, what string) {
+// waitFor waits, by the bubble's clock, until a goal is reached.
+func (d *hangingProvider) waitFor(limit time.Duration, goal func() bool, what string) {
 	for end := time.Now().Add(limit); !goal(); {
-		require.False(d.t, time.Now().After(end), what)
+		require.False(d.t, time.Now().After(end), "not in time: "+what)
 		<-time.After(time.Second)
 	}
 }
@@ -196,8 +197,8 @@ func TestOthersProceedWhileCallsHang(t *testing.T) {
 				return hangs, false
 			}
 			d.class("stuck", 64)
-			m, end := d.run()
-			d.within(time.Minute, func() bool { return len(d.reported("CallOverdue")) == 64 }, "64 calls are overdue")
+			m, end := d.startManager()
+			d.waitFor(time.Minute, func() bool { return len(d.reported("CallOverdue")) == 64 }, "64 calls are overdue")
 			if class == "stuck" {
 				grown, err := d.options.Store.Deployments.Get(ctx, object.Key{Namespace: namespace, Name: "stuck"})
 				require.NoError(t, err)
@@ -208,17 +209,17 @@ func TestOthersProceedWhileCallsHang(t *testing.T) {
 			} else {
 				d.class(class, 3)
 			}
-			d.within(2*time.Minute, func() bool { return d.available(class) == 3 }, "another deployment waits")
+			d.waitFor(2*time.Minute, func() bool { return d.available(class) == 3 }, "the other machines are available")
 			require.Len(t, d.reported("CallOverdue"), 64)
 			require.Contains(t, d.log.String(), "CallOverdue")
 			require.Equal(t, 64, d.overdue[63])
 			require.NoError(t, m.Health())
 
-			d.freed()
-			d.within(10*time.Minute, func() bool { return d.available("stuck") == 64+map[string]int32{"stuck": 3}[class] }, "they return")
+			d.releaseAll()
+			d.waitFor(10*time.Minute, func() bool { return d.available("stuck") == 64+map[string]int32{"stuck": 3}[class] }, "all machines are available")
 			require.Len(t, d.reported("OverdueCallReturned"), 64)
 			require.Zero(t, d.overdue[len(d.overdue)-1])
-			require.False(t, d.doubled, "two calls about one machine")
+			require.False(t, d.overlapped, "two calls about one machine")
 			require.NoError(t, end())
 		})
 	}
@@ -235,7 +236,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 			d.options.Tuning.CallTimeout = time.Hour
 			d.hangs = creates("stuck")
 			d.class("stuck", 1)
-			_, end := d.run()
+			_, end := d.startManager()
 			<-time.After(time.Minute)
 			began := time.Now()
 			err := end()
@@ -248,9 +249,9 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 			require.Empty(t, left.Places)
 			require.Contains(t, err.Error(), "CreateMachine for machine fleet/stuck-")
 
-			m, end := d.run() // another process
-			d.freed()
-			d.within(10*time.Minute, func() bool { return d.available("stuck") == 1 }, "it goes on")
+			m, end := d.startManager() // another process
+			d.releaseAll()
+			d.waitFor(10*time.Minute, func() bool { return d.available("stuck") == 1 }, "the machine is available")
 			require.NoError(t, m.Health())
 			require.NoError(t, end())
 		})
@@ -265,7 +266,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 				}
 			}
 			d.class("web", 1)
-			_, end := d.run()
+			_, end := d.startManager()
 			<-time.After(time.Minute)
 			var left *manager.LeftError
 			require.ErrorAs(t, end(), &left)
@@ -285,7 +286,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 				}
 			}
 			d.class("web", 1)
-			_, end := d.run()
+			_, end := d.startManager()
 			<-time.After(time.Minute)
 			var left *manager.LeftError
 			require.ErrorAs(t, end(), &left)
@@ -298,7 +299,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			release := make(chan struct{})
 			d.options.Store.Sets = unended{d.options.Store.Sets, release}
-			_, end := d.run()
+			_, end := d.startManager()
 			<-time.After(time.Minute)
 			var left *manager.LeftError
 			require.ErrorAs(t, end(), &left)
@@ -311,7 +312,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			release := make(chan struct{})
 			d.options.Store.Sets = hungLists{d.options.Store.Sets, release}
-			_, end := d.run()
+			_, end := d.startManager()
 			<-time.After(time.Minute)
 			var left *manager.LeftError
 			require.ErrorAs(t, end(), &left)
@@ -324,7 +325,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 			d := newHangingProvider(t, drivertest.MemoryOptions{})
 			release := make(chan struct{})
 			d.options.Store.Machines = hungReads{d.options.Store.Machines, release}
-			_, end := d.run()
+			_, end := d.startManager()
 			<-time.After(time.Minute)
 			var left *manager.LeftError
 			require.ErrorAs(t, end(), &left)
@@ -344,7 +345,7 @@ func TestRunNamesWhatItLeft(t *testing.T) {
 				return ctx.Err()
 			})
 			d.class("web", 1)
-			_, end := d.run()
+			_, end := d.startManager()
 			<-time.After(500 * time.Millisecond)
 			require.NoError(t, end())
 		})
@@ -398,11 +399,11 @@ func TestHungListIsReported(t *testing.T) {
 		}
 		d.provider.Add(drivertest.MemoryVM{Name: "lost", Cluster: "web", Size: "s", Initialized: true})
 		d.provider.Add(drivertest.MemoryVM{Name: "lost-too", Cluster: "stuck", Size: "s", Initialized: true})
-		_, end := d.run()
-		d.within(5*time.Minute, func() bool { return d.provider.Count() == 3 && d.available("web") == 1 }, "orphans of another class stay")
+		_, end := d.startManager()
+		d.waitFor(5*time.Minute, func() bool { return d.provider.Count() == 3 && d.available("web") == 1 }, "orphans of another class are deleted")
 		require.Equal(t, []object.Key{{Namespace: namespace, Name: "stuck"}}, d.reported("CallOverdue"))
-		d.freed()
-		d.within(30*time.Minute, func() bool { return d.provider.Count() == 2 }, "the class's own stay")
+		d.releaseAll()
+		d.waitFor(30*time.Minute, func() bool { return d.provider.Count() == 2 }, "orphans of the class are deleted")
 		require.NoError(t, end())
 	})
 }
@@ -417,18 +418,18 @@ func TestOverdueCallsOfAManagerAreBounded(t *testing.T) {
 		d.options.Tuning.OverdueCalls, d.options.Tuning.Workers = 40, 5
 		d.hangs = creates("stuck")
 		d.class("stuck", 60)
-		m, end := d.run()
+		m, end := d.startManager()
 		<-time.After(5 * time.Minute)
 		require.LessOrEqual(t, d.most, 10+5)
 		require.GreaterOrEqual(t, d.most, 10)
 		require.Equal(t, []object.Key{{Namespace: namespace, Name: "stuck"}}, d.reported("TooManyOverdueCalls"))
 		require.ErrorIs(t, m.Health(), manager.ErrStuck)
 		d.class("web", 3)
-		d.within(5*time.Minute, func() bool { return d.available("web") == 3 }, "another class waits")
-		d.freed()
-		d.within(20*time.Minute, func() bool { return d.available("stuck") == 60 }, "they return")
+		d.waitFor(5*time.Minute, func() bool { return d.available("web") == 3 }, "machines of another class are available")
+		d.releaseAll()
+		d.waitFor(20*time.Minute, func() bool { return d.available("stuck") == 60 }, "all machines are available")
 		require.NoError(t, m.Health())
-		require.False(t, d.doubled)
+		require.False(t, d.overlapped)
 		require.NoError(t, end())
 	})
 }
@@ -440,13 +441,13 @@ func TestStuckProcess(t *testing.T) {
 		d := newHangingProvider(t, drivertest.MemoryOptions{})
 		d.hangs = creates("stuck")
 		d.class("stuck", 1)
-		m, end := d.run()
+		m, end := d.startManager()
 		<-time.After(time.Hour)
 		require.NoError(t, m.Health())
 		<-time.After(time.Minute)
 		require.ErrorIs(t, m.Health(), manager.ErrStuck)
 		require.ErrorContains(t, m.Health(), "CreateMachine for machine fleet/stuck-")
-		d.freed()
+		d.releaseAll()
 		synctest.Wait()
 		require.NoError(t, m.Health())
 		require.NoError(t, end())
@@ -460,7 +461,7 @@ func TestStuckProcess(t *testing.T) {
 			}
 		}
 		d.class("web", 1)
-		m, end := d.run()
+		m, end := d.startManager()
 		<-time.After(time.Hour)
 		require.NoError(t, m.Health())
 		<-time.After(time.Minute)
@@ -504,18 +505,18 @@ func TestLateCreateIsRecorded(t *testing.T) {
 				return c.Method == codes.CreateMachine && !after, c.Method == codes.CreateMachine && after
 			}
 			d.class("web", 3)
-			_, end := d.run()
+			_, end := d.startManager()
 			<-time.After(10 * time.Minute)
 			require.Len(t, d.reported("CallOverdue"), 3)
-			d.freed()
-			d.within(5*time.Minute, func() bool { return d.available("web") == 3 }, "the answer is lost")
+			d.releaseAll()
+			d.waitFor(5*time.Minute, func() bool { return d.available("web") == 3 }, "the VMs are recorded")
 			<-time.After(time.Hour)
-			d.exact(3)
+			d.requireOneVMEach(3)
 			require.Len(t, d.machines, 3)
 			for name, creates := range d.machines {
 				require.Equal(t, 1, creates, name)
 			}
-			require.False(t, d.doubled)
+			require.False(t, d.overlapped)
 			require.NoError(t, end())
 		})
 	}
@@ -530,8 +531,8 @@ func TestNoVMIsCollectedBesideItsCreate(t *testing.T) {
 		d := newHangingProvider(t, drivertest.MemoryOptions{})
 		d.hangs = func(c driver.CallInfo) (bool, bool) { return false, c.Method == codes.CreateMachine }
 		d.class("web", 1)
-		_, end := d.run()
-		d.within(time.Minute, func() bool { return len(d.reported("CallOverdue")) == 1 }, "the create hangs")
+		_, end := d.startManager()
+		d.waitFor(time.Minute, func() bool { return len(d.reported("CallOverdue")) == 1 }, "the create hangs")
 		d.resize(0)
 		<-time.After(time.Hour)
 		all, err := d.options.Store.Machines.List(ctx, store.Query{})
@@ -546,16 +547,16 @@ func TestNoVMIsCollectedBesideItsCreate(t *testing.T) {
 		require.NoError(t, err)
 		<-time.After(time.Hour)
 		require.Equal(t, 1, d.provider.Count(), "it is deleted beside its create")
-		require.False(t, d.doubled)
-		d.freed()
-		d.within(20*time.Minute, func() bool { return d.provider.Count() == 0 }, "it is never collected")
-		require.False(t, d.doubled)
+		require.False(t, d.overlapped)
+		d.releaseAll()
+		d.waitFor(20*time.Minute, func() bool { return d.provider.Count() == 0 }, "the orphan VM is deleted")
+		require.False(t, d.overlapped)
 		require.NoError(t, end())
 	})
 }
 
-// exact requires that there are n machines with a VM each, and no other VM.
-func (d *hangingProvider) exact(n int) {
+// requireOneVMEach requires that there are n machines with a VM each, and no other VM.
+func (d *hangingProvider) requireOneVMEach(n int) {
 	all, err := d.options.Store.Machines.List(ctx, store.Query{})
 	require.NoError(d.t, err)
 	require.Len(d.t, all, n)
@@ -591,17 +592,17 @@ func TestP52CallsThatHang(t *testing.T) {
 				return seed>>60%2 == 0, seed>>60%2 == 1
 			}
 			d.class("web", 3)
-			_, end := d.run()
+			_, end := d.startManager()
 			for i, step := range steps {
 				<-time.After(time.Duration(waits[i]) * time.Second)
 				d.step(step)
 				if step == 0 {
 					_ = end()
-					d.letGo() // the calls of a process end with it
-					_, end = d.run()
+					d.releaseHanging() // the calls of a process end with it
+					_, end = d.startManager()
 				}
 			}
-			d.freed()
+			d.releaseAll()
 			d.resize(4)
 			for until := time.Now().Add(3 * time.Hour); time.Now().Before(until); {
 				<-time.After(time.Minute)
@@ -630,7 +631,7 @@ func (d *hangingProvider) step(step int) {
 	case step == 3 && len(all) > 0:
 		_ = machines.Delete(ctx, all[0].Key, all[0].UID)
 	case step == 4:
-		d.letGo()
+		d.releaseHanging()
 	case step == 5 && len(all) > 0: // by hand
 		gone := all[0].Clone()
 		gone.Finalizers = nil
@@ -640,8 +641,8 @@ func (d *hangingProvider) step(step int) {
 	}
 }
 
-// letGo releases the calls that hang at present.
-func (d *hangingProvider) letGo() {
+// releaseHanging releases the calls that hang at present.
+func (d *hangingProvider) releaseHanging() {
 	d.mu.Lock()
 	close(d.release)
 	d.release = make(chan struct{})
@@ -668,8 +669,8 @@ func (d *hangingProvider) problem() error {
 	if limit := d.options.Tuning.CallTimeout + d.options.Tuning.CallGrace; d.longest > limit {
 		return fmt.Errorf("a worker was held for %s", d.longest)
 	}
-	if err != nil || d.doubled {
-		return errors.Join(err, fmt.Errorf("two calls about one machine at a time: %t", d.doubled))
+	if err != nil || d.overlapped {
+		return errors.Join(err, fmt.Errorf("two calls about one machine at a time: %t", d.overlapped))
 	}
 	ids := map[string]string{}
 	for _, vm := range d.provider.VMs() {
