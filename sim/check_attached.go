@@ -35,16 +35,16 @@ func (w *p51) checkAttached(node string) {
 			if !a.DeletedAt.IsZero() {
 				took = w.Now().Sub(a.DeletedAt)
 			}
-			if !w.inUse(a.Volume, node) && took < w.drainPolicy().DetachTimeout-turnSlack && !w.hadItsTime(&n.Drain.Turn, a.Volume) {
+			if !w.inUse(a.Volume, node) && took < w.drainPolicy().DetachTimeout-turnSlack && !w.turnTimedOut(&n.Drain.Turn, a.Volume) {
 				w.violate("P51", "the VM of machine %s went with volume %s attached, which nothing had used for %s", node, a.Volume, took)
 			}
 		}
 	}
 }
 
-// hadItsTime reports whether a volume belongs to a recorded turn that has reached its timeout. The timeout
+// turnTimedOut reports whether a volume belongs to a recorded turn that has reached its timeout. The timeout
 // begins at the end of the pod's grace period, even if the pod ended later.
-func (w *p51) hadItsTime(t *machine.DrainTurn, volume string) bool {
+func (w *p51) turnTimedOut(t *machine.DrainTurn, volume string) bool {
 	limit := t.Since.Add(max(t.Grace, 0)).Add(w.drainPolicy().DetachTimeout)
 	return slices.Contains(t.Volumes, volume) && !w.managerNow().Before(limit)
 }

@@ -22,10 +22,10 @@ func (w p04) checkNewSet(s *machineset.Set) {
 		return
 	}
 	last := w.newestBeside(s)
-	if last == nil || !w.longAgo(w.setRecords[last.UID].lastChange) || !w.longAgo(w.lastChange[last.UID]) || !w.within(last) {
+	if last == nil || !w.longAgo(w.setRecords[last.UID].lastChange) || !w.longAgo(w.lastChange[last.UID]) || !w.madeFromClass(last) {
 		return
 	}
-	if w.tagsApart(last, s) {
+	if w.differInTags(last, s) {
 		w.violate("P4", "set %s was made for class %s, and set %s could have been brought to it", s.Name, s.Spec.Template.Spec.Class.Name, last.Name)
 	}
 }
@@ -44,8 +44,8 @@ func (w p04) newestBeside(s *machineset.Set) (last *machineset.Set) {
 	return last
 }
 
-// tagsApart reports whether the templates of two sets differ only in the tags of their VMs, if at all.
-func (w p04) tagsApart(a, b *machineset.Set) bool {
+// differInTags reports whether the templates of two sets differ only in the tags of their VMs, if at all.
+func (w p04) differInTags(a, b *machineset.Set) bool {
 	have, want := a.Spec.Template.Clone(), b.Spec.Template.Clone()
 	from, ok := w.specOf(have.Spec.Class.Name)
 	to, known := w.specOf(want.Spec.Class.Name)
@@ -55,9 +55,9 @@ func (w p04) tagsApart(a, b *machineset.Set) bool {
 	return ok && known && from.Size == to.Size && have.Equal(&want)
 }
 
-// within reports whether it is recorded that all VMs of a set were created from its class, except for
+// madeFromClass reports whether it is recorded that all VMs of a set were created from its class, except for
 // tags.
-func (w p04) within(s *machineset.Set) bool {
+func (w p04) madeFromClass(s *machineset.Set) bool {
 	class, err := w.classes.Get(context.Background(), object.Key{Namespace: Namespace, Name: s.Spec.Template.Spec.Class.Name})
 	if err != nil {
 		return false

@@ -52,15 +52,15 @@ func (w p19) checkTaken(r *record[*machine.Machine], s *record[*machineset.Set])
 		w.violate(RuleReason, "machine %s of set %s was deleted, and %d are left of %d: nobody asked for it", m.Name, s.last.Name, len(others), s.last.Spec.Replicas)
 	}
 	key := w.setPolicy().Keys.Priority
-	lower := w.staying(others, s.last, func(other *machine.Machine) bool { return other.Priority(key) < m.Priority(key) })
+	lower := w.overlooked(others, s.last, func(other *machine.Machine) bool { return other.Priority(key) < m.Priority(key) })
 	if lower != nil && !slices.ContainsFunc(s.last.Instructions.DeletionCandidates, candidateNamed(m.Name)) {
 		w.violate("P19", "machine %s of priority %d was deleted before %s of priority %d", m.Name, m.Priority(key), lower.Name, lower.Priority(key))
 	}
 }
 
-// staying returns an unprotected machine of a set that should have been deleted first. It returns nil if
+// overlooked returns an unprotected machine of a set that should have been deleted first. It returns nil if
 // the remaining surplus is large enough that all such machines will still be deleted.
-func (w p19) staying(others []*machine.Machine, s *machineset.Set, first func(*machine.Machine) bool) (one *machine.Machine) {
+func (w p19) overlooked(others []*machine.Machine, s *machineset.Set, first func(*machine.Machine) bool) (one *machine.Machine) {
 	surplus := len(others) - int(s.Spec.Replicas)
 	for _, other := range others {
 		if w.unprotected(other) && first(other) {
@@ -102,7 +102,7 @@ func (w p19) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	if w.recent(r.kept) || setChanged || w.recent(w.lastChange[s.UID]) {
 		return
 	}
-	if other := w.staying(w.neighbours(m), s, func(*machine.Machine) bool { return true }); other != nil {
+	if other := w.overlooked(w.neighbours(m), s, func(*machine.Machine) bool { return true }); other != nil {
 		w.violate("P19", "machine %s is kept for inspection, and was deleted before %s", m.Name, other.Name)
 	}
 	if s.Owner != nil && !w.loweredBefore(s, r.kept) {

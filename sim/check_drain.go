@@ -178,7 +178,7 @@ func (w *p22) checkAttempt(p cluster.Pod) {
 	w.attempts[p.UID] = attempt{w.Now(), w.number}
 	if apart := w.Now().Sub(last.at); w.faults[ClockJump] == 0 && w.o.Faults.Skew == 0 && apart < drain.Slot-4*w.o.Faults.Latency && w.drainsSince(p.Node, last.at) {
 		w.violate("P22", "eviction of pod %s was retried after only %s", p.Name, apart)
-	} else if last.by == w.number && apart > forgottenAfter+w.hung() && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.Node, last.at) && !w.heldUpSince(p.Node, last.at) {
+	} else if last.by == w.number && apart > forgottenAfter+w.hangTime() && !w.waitsForTurn(p, last.at) && w.faults[ClockJump] == 0 && w.drainsSince(p.Node, last.at) && !w.heldUpSince(p.Node, last.at) {
 		w.violate("P21", "eviction of pod %s was refused, and not retried for %s", p.Name, apart)
 	}
 }
@@ -187,9 +187,9 @@ func (w *p22) checkAttempt(p cluster.Pod) {
 // refuses writes and retries have become rare.
 const forgottenAfter = 20 * time.Minute
 
-// hung returns for how long a call that hangs may delay the next pass over an object, which comes after
+// hangTime returns for how long a call that hangs may delay the next pass over an object, which comes after
 // the caller has stopped waiting and again after the call has returned.
-func (w *World) hung() time.Duration {
+func (w *World) hangTime() time.Duration {
 	if w.faults[CallHung] == 0 {
 		return 0
 	}
@@ -331,10 +331,10 @@ func (w *p22Volumes) noteTurn(n *machine.Node) {
 	}
 }
 
-// binding returns the turn that the drain of a node has recorded. It returns nil if the next pod with
+// bindingTurn returns the turn that the drain of a node has recorded. It returns nil if the next pod with
 // volumes need not wait for it: force or the end of the drain is due, or the manager may not know the
 // turn, because a late call of a dead process has recorded it just now.
-func (w *p22Volumes) binding(node string) *volumeTurn {
+func (w *p22Volumes) bindingTurn(node string) *volumeTurn {
 	t := w.turns[node]
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
 	if t == nil || err != nil || w.belated || w.faults[ClockJump] > 0 || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
@@ -380,7 +380,7 @@ func (w *p22Volumes) drainTime(m *machine.Machine) (since time.Time, limit time.
 // volumes of the last one are detached, and attached elsewhere, or when the timeouts for that are over
 // (P22).
 func (w *p22Volumes) checkTurn(p cluster.Pod, volumes []cluster.Volume) {
-	t := w.binding(p.Node)
+	t := w.bindingTurn(p.Node)
 	if t == nil || t.pod.UID == p.UID || w.usedAgain(t) || w.sharesVolumes(p) || !slices.ContainsFunc(volumes, func(v cluster.Volume) bool { return w.longOn(v, p.Node) }) {
 		return
 	}
@@ -440,7 +440,7 @@ const turnSlack = 15 * time.Second
 // checkLeft checks that no VM is deleted while the volumes of the last pod are attached to it (P22).
 // Exceptions are force, the timeout, and volumes that another pod used when the drain ended.
 func (w *p22Volumes) checkLeft(node string) {
-	t := w.binding(node)
+	t := w.bindingTurn(node)
 	if t == nil || !w.acting || !t.detached.IsZero() || w.usedAgain(t) || t.held {
 		return
 	}

@@ -58,7 +58,7 @@ func (w *p61) record(node string, healthy bool) {
 
 // noticed reports whether a manager had the time to notice a state that began then and still holds.
 func (w *p61) noticed(then time.Time) bool {
-	return !then.IsZero() && w.Now().Sub(then) > inFlight+w.hung() && !w.unknown(then.Add(w.hung()))
+	return !then.IsZero() && w.Now().Sub(then) > inFlight+w.hangTime() && !w.unknown(then.Add(w.hangTime()))
 }
 
 func (w *p61) checkHealth(m *machine.Machine) {

@@ -22,13 +22,13 @@ func (w p45) see(e event) {
 	case effect:
 		for _, d := range w.deployments.all() {
 			if w.gone[d.UID] > 0 {
-				w.replaced(d)
+				w.discountReplaced(d)
 			}
 		}
 	case deletedWithNode:
 		if d := w.deploymentOf(e.key); d != nil && !d.Deleted() {
 			w.gone[d.UID]++
-			w.replaced(d)
+			w.discountReplaced(d)
 			w.checkFollowed(d, e.key.Name)
 		}
 	}
@@ -47,8 +47,8 @@ func (w p45) deploymentOf(k object.Key) *deployment.Deployment {
 	return w.deployment(s.last.Owner.Name)
 }
 
-// replaced lowers the count of a deployment to the number of machines that are still missing.
-func (w p45) replaced(d *deployment.Deployment) {
+// discountReplaced lowers the count of a deployment to the number of machines that are still missing.
+func (w p45) discountReplaced(d *deployment.Deployment) {
 	missing := int(max(d.Spec.Replicas, 0))
 	for _, m := range w.fleetOf(d) {
 		if w.inService(m) {

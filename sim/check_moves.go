@@ -27,9 +27,9 @@ func newP44(w *World) *p44 {
 func (p *p44) see(e event) {
 	switch e := e.(type) {
 	case stored[*machine.Machine]:
-		p.machines.saw(e.key, e.now)
+		p.machines.checkChange(e.key, e.now)
 	case stored[*machinepool.Pool]:
-		p.pools.saw(e.key, e.now)
+		p.pools.checkChange(e.key, e.now)
 	}
 }
 
@@ -41,9 +41,9 @@ type moves[M any] struct {
 	last   map[object.Key]*M
 }
 
-// saw checks a change of one object; now is nil if it is gone. A stage may also end because the phase
+// checkChange checks a change of one object; now is nil if it is gone. A stage may also end because the phase
 // that it belongs to has changed.
-func (w *moves[M]) saw(key object.Key, now *M) {
+func (w *moves[M]) checkChange(key object.Key, now *M) {
 	before := w.last[key]
 	if w.last[key] = now; now == nil {
 		delete(w.last, key)

@@ -35,13 +35,13 @@ func TestRolloutKeepsTheBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range seeds {
-				keepsTheBudget(t, seed, strategy)
+				rollKeepingTheBudget(t, seed, strategy)
 			}
 		})
 	}
 }
 
-func keepsTheBudget(t *testing.T, seed uint64, strategy deployment.Strategy) {
+func rollKeepingTheBudget(t *testing.T, seed uint64, strategy deployment.Strategy) {
 	faults := busy()
 	faults.Kills, faults.KillWithin, faults.Restart = int(seed%4), 100, time.Minute
 	r := &run{t: t}

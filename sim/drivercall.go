@@ -97,7 +97,7 @@ func (d *userDriverCalls) make(ctx context.Context, p *process, s driver.CallInf
 		c.ends, c.overdue = began.Add(p.limit), began.Add(p.patience)
 		p.After(c.ends.Sub(p.Now()), c.cancel)
 	}
-	c.goesOn()
+	c.startsComputing()
 	e := c.Run(func() error { return next(context.WithValue(ctx, callKey{}, c)) })
 	d.current.Store(nil)
 	c.catchUp()
@@ -129,8 +129,8 @@ func (c *driverCall) String() string {
 	return text
 }
 
-// goesOn notes that the driver computes again.
-func (c *driverCall) goesOn() {
+// startsComputing notes that the driver computes again.
+func (c *driverCall) startsComputing() {
 	if c.of.now != nil {
 		c.seen = c.of.now()
 	}
@@ -171,7 +171,7 @@ func (c *driverCall) do(work func()) error {
 		c.of.current.Store(nil)
 		c.catchUp()
 		work()
-		c.goesOn()
+		c.startsComputing()
 	})
 	switch {
 	case !done:

@@ -234,7 +234,7 @@ func (t *fleetCount) recountAll() bool {
 	}
 	before := t.seen
 	t.seen = c
-	t.advance(&before)
+	t.noteProgress(&before)
 	return c != before
 }
 
@@ -279,9 +279,9 @@ func (t *fleetCount) fullySupplied() bool {
 	return true
 }
 
-// advance notes progress: more new machines are available than ever, there are fewer old machines or
+// noteProgress notes progress: more new machines are available than ever, there are fewer old machines or
 // fewer machines in all than ever, or fewer VMs than before are to be changed.
-func (t *fleetCount) advance(before *preview.Counts) {
+func (t *fleetCount) noteProgress(before *preview.Counts) {
 	all := func(c *preview.Counts) int32 { return c.Total() + c.Terminating }
 	if t.seen.NewAvailable <= t.best.NewAvailable && t.seen.Old >= t.best.Old && all(&t.seen) >= all(&t.best) &&
 		t.seen.Outdated >= before.Outdated {

@@ -382,8 +382,9 @@ func (s *pendingOrders) see(e event) {
 	}
 }
 
-// unknown reports whether orders from before then may still be executed. Each process continues the
-// orders of the one before it, until one has worked long enough to see their results.
+// unknown reports whether orders may still be executed that were given before then, and so without
+// knowing what happened then. Each process continues the orders of the one before it, until one has
+// worked long enough to see their results.
 func (s *pendingOrders) unknown(then time.Time) bool {
 	if s.worked.Sub(then) > inFlight {
 		return false

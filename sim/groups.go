@@ -65,7 +65,7 @@ func (w groupWorld) Changed() {
 func (w groupWorld) ZoneBack(zone string) time.Time { return w.cloud.zoneOutUntil[zone] }
 
 // CanBoot implements groups.World.
-func (w groupWorld) CanBoot(pool object.Key) bool { return w.bootstraps.good(pool, w.Now()) }
+func (w groupWorld) CanBoot(pool object.Key) bool { return w.bootstraps.canJoin(pool, w.Now()) }
 
 // Placed implements groups.World.
 func (w groupWorld) Placed(id, zone string) { w.cloud.zoneOf[id] = zone }
@@ -243,8 +243,8 @@ type bootstrap struct {
 	expires time.Time // when the token expires; zero: there is no token
 }
 
-// good reports whether a machine of a pool can join now.
-func (b bootstraps) good(pool object.Key, now time.Time) bool {
+// canJoin reports whether a machine of a pool can join now.
+func (b bootstraps) canJoin(pool object.Key, now time.Time) bool {
 	have := b[pool]
 	return have != nil && have.there && (have.expires.IsZero() || now.Before(have.expires))
 }

@@ -149,8 +149,8 @@ func (g *base) latency() time.Duration { return g.upTo(g.hazards.Latency) }
 // upTo returns a random time from 0 to d.
 func (g *base) upTo(d time.Duration) time.Duration { return upTo(d, g.chance) }
 
-// spread returns d plus a jitter of up to a tenth.
-func (g *base) spread(d time.Duration) time.Duration { return d + upTo(d/10, g.jitter) }
+// jittered returns d plus a jitter of up to a tenth.
+func (g *base) jittered(d time.Duration) time.Duration { return d + upTo(d/10, g.jitter) }
 
 func upTo(d time.Duration, chance func(n int) int) time.Duration {
 	ms := int(d / time.Millisecond)

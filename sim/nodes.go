@@ -148,9 +148,9 @@ func (k *kubelets) flicker(name, id string, d time.Duration) {
 	k.After(d, func() { k.recover(name, id) })
 }
 
-// silence makes the node of a VM that is gone NotReady, as its cluster does. The cluster deletes such a
+// vmIsGone makes the node of a VM that is gone NotReady, as its cluster does. The cluster deletes such a
 // node after a while if the manager has not marked it, because then the manager does not know it.
-func (k *kubelets) silence(name, id string) {
+func (k *kubelets) vmIsGone(name, id string) {
 	k.ready(name, id, object.Unknown)
 	k.After(10*time.Minute, func() {
 		n, err := k.nodes.Get(context.Background(), object.Key{Name: name})

@@ -137,13 +137,13 @@ func TestDeletedInAStorm(t *testing.T) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
 			for seed := part; seed < seeds; seed += 5 {
-				endInAStorm(t, seed)
+				deleteInAStorm(t, seed)
 			}
 		})
 	}
 }
 
-func endInAStorm(t *testing.T, seed uint64) {
+func deleteInAStorm(t *testing.T, seed uint64) {
 	r := &run{t: t}
 	r.open(sim.Options{Seed: seed, Faults: storm(), Manager: manager.Options{Policies: manager.Policies{Safety: sim.SafetyPolicy()}}},
 		fleet(int32(2+seed%5), deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 2}}))

@@ -437,7 +437,7 @@ func (w *World) notConverged() string {
 			fleets = append(fleets, fmt.Sprintf("deployment %s: %s", d.Name, lacks))
 		}
 	}
-	return listed(pools) + listed(fleets) + listed(w.movingMachines()) + listed(w.unowned())
+	return listed(pools) + listed(fleets) + listed(w.unsettledMachines()) + listed(w.unowned())
 }
 
 // listed joins the first maxListed texts, and says how many more there are.
@@ -452,8 +452,8 @@ func listed(all []string) string {
 	return b.String()
 }
 
-// movingMachines describes the machines that have not converged, and one whose VM has the wrong tags.
-func (w *World) movingMachines() (all []string) {
+// unsettledMachines describes the machines that have not converged, and one whose VM has the wrong tags.
+func (w *World) unsettledMachines() (all []string) {
 	for _, m := range w.machines.all() {
 		if lacks := machineNotConverged(m); lacks != "" {
 			all = append(all, fmt.Sprintf("machine %s: %s", m.Name, lacks))

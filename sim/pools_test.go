@@ -92,9 +92,9 @@ func TestPoolStorm(t *testing.T) {
 	t.Logf("%d steps, %d passes, %d kills; calls %v", sum.Steps, sum.Passes, sum.Kills(), sum.PoolCalls)
 }
 
-// herd returns a scenario without faults of a pool of three, with these steps an hour apart. Its driver can
+// poolScenario returns a scenario without faults of a pool of three, with these steps an hour apart. Its driver can
 // remove and replace given instances.
-func herd(steps ...sim.Step) *sim.Scenario {
+func poolScenario(steps ...sim.Step) *sim.Scenario {
 	s := &sim.Scenario{Options: quiet, Classes: []string{"large"}, Pools: []*machinepool.Pool{sim.Pool("herd", 3)}, Steps: steps}
 	s.Options.Pools = &sim.PoolOptions{Features: machinepool.Features{DeleteInstances: true, ReplaceInstance: true, RollingUpdate: true}}
 	for i := range s.Steps {
@@ -125,7 +125,7 @@ func TestPoolLives(t *testing.T) {
 		"silent":   {sim.Step{Do: sim.StopGroups, For: time.Hour}, map[machinepool.Call]int{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := herd(c.step)
+			s := poolScenario(c.step)
 			s.Keep = true
 			r := play(t, s)
 			require.NoError(t, errorOf(r.Violation))
@@ -150,7 +150,7 @@ func TestPoolLives(t *testing.T) {
 // TestAutoscaledPools: the provider's autoscaler sets the size. When autoscaling ends, the manager keeps
 // that size.
 func TestAutoscaledPools(t *testing.T) {
-	s := herd(sim.Step{Do: sim.Autoscale, Value: "true"}, sim.Step{Do: sim.ResizeGroup, N: 6}, sim.Step{Do: sim.ResizeGroup, N: 2}, sim.Step{Do: sim.Autoscale})
+	s := poolScenario(sim.Step{Do: sim.Autoscale, Value: "true"}, sim.Step{Do: sim.ResizeGroup, N: 6}, sim.Step{Do: sim.ResizeGroup, N: 2}, sim.Step{Do: sim.Autoscale})
 	s.FaultsAfterSteps, s.Keep = time.Hour, true
 	nodes := 0
 	s.Options.Properties = []sim.Property{{Name: "nodes", Check: func(w *sim.World) error {
@@ -194,7 +194,7 @@ func (d ignoringDriver) DeletePool(ctx context.Context, req *pooldriver.DeletePo
 // Invariants: P37
 func TestBrokenPoolDriversAreFound(t *testing.T) {
 	for call, rule := range map[machinepool.Call]string{machinepool.ScalePool: sim.RuleSettled, machinepool.DeletePool: "P35"} {
-		s := herd(sim.Step{Do: sim.SpreadPool, N: 2}, sim.Step{Do: sim.ScalePool, N: 5}, sim.Step{Do: sim.LoseInstance})
+		s := poolScenario(sim.Step{Do: sim.SpreadPool, N: 2}, sim.Step{Do: sim.ScalePool, N: 5}, sim.Step{Do: sim.LoseInstance})
 		s.Pools = append(s.Pools, sim.Pool("flock", 1))
 		s.Limit = 12 * time.Hour
 		s.Options.PoolDriver = func(w *sim.World) pooldriver.Driver { return ignoringDriver{w.Groups(), w, call} }

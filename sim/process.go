@@ -209,7 +209,7 @@ func (s *managers) start() error {
 	if err := s.connectCluster(p, &o); err != nil {
 		return err
 	}
-	o.Runtime.Jitter = s.spread
+	o.Runtime.Jitter = s.jittered
 	m, err := manager.New(o)
 	if err != nil {
 		return err

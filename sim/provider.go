@@ -430,5 +430,5 @@ func (v *vms) gone(name, id string) {
 		v.emit(vmGone{name, id})
 		v.kubelets.apps.Lost(name)
 	}
-	v.After(30*time.Second, func() { v.kubelets.silence(name, id) })
+	v.After(30*time.Second, func() { v.kubelets.vmIsGone(name, id) })
 }

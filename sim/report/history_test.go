@@ -22,8 +22,8 @@ import (
 	"github.com/millwright-go/millwright/sim/report"
 )
 
-// eventful returns a history of a run that has everything a history can hold.
-func eventful() *history.History {
+// eventfulHistory returns a history of a run that has everything a history can hold.
+func eventfulHistory() *history.History {
 	h := &history.History{Name: "web", Seed: 42, Start: startTime}
 	at := func(minutes int, s history.Sample) {
 		s.After = time.Duration(minutes) * time.Minute
@@ -75,7 +75,7 @@ func writers(h *history.History) map[string]func(io.Writer) error {
 }
 
 func TestHistoryGoldens(t *testing.T) {
-	for kind, write := range writers(eventful()) {
+	for kind, write := range writers(eventfulHistory()) {
 		t.Run(kind, func(t *testing.T) {
 			golden(t, "eventful-run."+kind, written(t, write))
 		})
@@ -86,14 +86,14 @@ func TestHistoryGoldens(t *testing.T) {
 }
 
 func TestHistoryWritersErrors(t *testing.T) {
-	for kind, write := range writers(eventful()) {
+	for kind, write := range writers(eventfulHistory()) {
 		assert.ErrorIs(t, write(fullWriter{}), errFull, kind)
 	}
 }
 
 // TestHistoryOptions: each option takes effect.
 func TestHistoryOptions(t *testing.T) {
-	h := eventful()
+	h := eventfulHistory()
 	page := string(written(t, func(w io.Writer) error { return report.HTML(w, h, report.PageOptions{Title: "a<b\x01", Rows: 3}) }))
 	assert.Contains(t, page, "<title>a&lt;b?</title>")
 	assert.Contains(t, page, "<h1>a&lt;b?</h1>\n<p>web: 50m simulated, seed 42</p>")
