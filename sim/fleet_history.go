@@ -307,7 +307,7 @@ func (l *fleetHistory) resumed(m *machine.Machine) bool {
 	return r != nil && lately(r.resumed) || s != nil && lately(s.resumed)
 }
 
-// unprotected reports whether a machine is neither paused nor preserved.
+// unprotected reports whether a machine is neither paused nor kept for inspection, nor requested to be.
 func (l *fleetHistory) unprotected(m *machine.Machine) bool {
 	r := l.records[m.UID]
 	_, requested := m.Annotations[l.machinePolicy().Keys.Preserve]

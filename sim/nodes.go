@@ -148,8 +148,8 @@ func (k *kubelets) flicker(name, id string, d time.Duration) {
 	k.After(d, func() { k.recover(name, id) })
 }
 
-// vmIsGone makes the node of a VM that is gone NotReady, as its cluster does. The cluster deletes such a
-// node after a while if the manager has not marked it, because then the manager does not know it.
+// vmIsGone makes the node of a VM that is gone NotReady, as its cluster does. If the manager has not marked
+// the node, the cluster deletes it after a while, because the manager can't know that it has to.
 func (k *kubelets) vmIsGone(name, id string) {
 	k.ready(name, id, object.Unknown)
 	k.After(10*time.Minute, func() {

@@ -22,7 +22,7 @@ import (
 )
 
 // useRESTDriver makes a scenario use the driver of a cloud with a REST API. It returns a function that
-// returns the cloud of the last run.
+// returns the cloud, once the scenario was played.
 func useRESTDriver(s *sim.Scenario, bug restcloud.Bug) func() *restcloud.Cloud {
 	var cloud *restcloud.Cloud
 	o := &s.Options
