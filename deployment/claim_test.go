@@ -25,12 +25,12 @@ func orphaned(c deployment.Children) *machineset.Set {
 func TestP10Adopts(t *testing.T) {
 	d := stored(1)
 	yes := orphaned(ownSet(d, "yes", 0))
-	owned, going, elsewhere, other := yes.Clone(), yes.Clone(), yes.Clone(), yes.Clone()
+	owned, deleted, elsewhere, other := yes.Clone(), yes.Clone(), yes.Clone(), yes.Clone()
 	owned.Owner = &object.Owner{Kind: "Other", UID: "other"}
-	going.DeletedAt = begin
+	deleted.DeletedAt = begin
 	elsewhere.Namespace = "elsewhere"
 	other.Labels = map[string]string{"app": "other"}
-	o := &deployment.Observation{Deployment: d, Orphans: []*machineset.Set{owned, going, nil, yes, elsewhere, other}}
+	o := &deployment.Observation{Deployment: d, Orphans: []*machineset.Set{owned, deleted, nil, yes, elsewhere, other}}
 	plan := decide(t, o, begin)
 	require.True(t, plan.ReadLive)
 	require.Empty(t, plan.Adopt)
@@ -72,11 +72,11 @@ func TestAdoptedGetsHashLabel(t *testing.T) {
 // TestReleases: a set that the selector no longer matches is released.
 func TestReleases(t *testing.T) {
 	d := stored(1)
-	kept, gone, going := ownSet(d, "kept", 1), ownSet(d, "gone", 0), ownSet(d, "going", 0)
+	kept, gone, deleted := ownSet(d, "kept", 1), ownSet(d, "gone", 0), ownSet(d, "deleted", 0)
 	gone.Set.Labels = map[string]string{"app": "other"}
-	going.Set.Labels = gone.Set.Labels
-	going.Set.DeletedAt = begin
-	o := &deployment.Observation{Deployment: d, Sets: []deployment.Children{kept, gone, going}}
+	deleted.Set.Labels = gone.Set.Labels
+	deleted.Set.DeletedAt = begin
+	o := &deployment.Observation{Deployment: d, Sets: []deployment.Children{kept, gone, deleted}}
 	require.True(t, decide(t, o, begin).ReadLive)
 	o.Read = live
 	plan := decide(t, o, begin)
@@ -150,7 +150,7 @@ func TestChangedSelectorIsRefused(t *testing.T) {
 		refused  bool
 	}{
 		"with machines": {machines: 3, refused: true}, "empty": {}, "relabelled": {machines: 3, relabel: true},
-		"going": {machines: 3, deleted: true},
+		"being deleted": {machines: 3, deleted: true},
 	} {
 		d := stored(3)
 		set := ownSet(d, "web-a", of.machines)
@@ -165,7 +165,7 @@ func TestChangedSelectorIsRefused(t *testing.T) {
 		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{set}}
 		plan := decide(t, o, begin)
 		if of.deleted {
-			require.Contains(t, plan.Why.String(), "no set has the wanted template", "what goes is not left behind")
+			require.Contains(t, plan.Why.String(), "no set has the wanted template", "a set that is being deleted is not refused")
 			continue
 		}
 		require.Equal(t, of.refused, len(plan.Release) == 0, name)

@@ -272,7 +272,7 @@ func TestNamesComeWithTheSize(t *testing.T) {
 				o.Sets[0].Machines = o.Sets[0].Machines[:2]
 			}, untouched,
 		},
-		"a machine is going": {
+		"a machine is being deleted": {
 			func(o *deployment.Observation, _ *deployment.Policy) { o.Sets[0].Machines[0].DeletedAt = begin }, settled,
 		},
 		"a reservation that can't be": {

@@ -88,20 +88,20 @@ func TestP7EndToEndPreserved(t *testing.T) {
 		c := newChaos(t, false, true)
 		require.GreaterOrEqual(t, c.converge(), 0)
 		c.startShell()
-		c.preserves, c.observe = true, c.checkAside
+		c.preserves, c.observe = true, c.checkPreservedStay
 		spec := &c.deployment.Spec
 		ceiling, floor := limitsOf(spec)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			c.randomStep()
 			total, usable, now := c.sums()
-			kept, going := c.countPreserved(), 0
+			preserved, leaving := c.countPreserved(), 0
 			for _, s := range c.sets { // a machine that was preserved after its set was ordered to delete it
 				n := c.numbers(s)
-				going += n.preserved - n.stay()
+				leaving += n.preserved - n.stay()
 			}
 			require.LessOrEqual(t, total, ceiling, "P7: machines in all: %s", c)
-			require.GreaterOrEqual(t, now, floor-kept-going, "P7: machines available: %s", c)
-			require.GreaterOrEqual(t, usable, floor-kept, "P7: machines available once the sets have followed: %s", c)
+			require.GreaterOrEqual(t, now, floor-preserved-leaving, "P7: machines available: %s", c)
+			require.GreaterOrEqual(t, usable, floor-preserved, "P7: machines available once the sets have followed: %s", c)
 		}
 		for _, m := range c.machines { // they stay preserved
 			if m.Preserved(c.now) {
@@ -110,9 +110,9 @@ func TestP7EndToEndPreserved(t *testing.T) {
 		}
 		c.preserves = false
 		require.GreaterOrEqual(t, c.converge(), 0, "P3: never converges: %s", c)
-		kept, d := min(c.countPreserved(), int(spec.Replicas)), c.deployment
-		require.Equal(t, kept, int(d.Status.Preserved))
-		require.Equal(t, int(spec.Replicas)-kept, int(d.Status.Available), "%s", c)
+		preserved, d := min(c.countPreserved(), int(spec.Replicas)), c.deployment
+		require.Equal(t, preserved, int(d.Status.Preserved))
+		require.Equal(t, int(spec.Replicas)-preserved, int(d.Status.Available), "%s", c)
 		require.Equal(t, object.True, object.FindCondition(d.Status.Conditions, deployment.ConditionAvailable).Status)
 		if d.Spec.Strategy.Kind != deployment.Recreate {
 			require.Equal(t, deployment.ProgressAvailable, object.FindCondition(d.Status.Conditions, deployment.ConditionProgressing).Reason, "%s", c)
@@ -126,22 +126,22 @@ func TestP7EndToEndPreserved(t *testing.T) {
 	})
 }
 
-// checkAside requires that no set is lowered below the number of its preserved machines, except by Recreate, or if more
-// machines are preserved than are wanted in total.
-func (c *chaos) checkAside(o *deployment.Observation, p deployment.Plan) {
+// checkPreservedStay requires that no set is lowered below the number of its preserved machines, except by
+// Recreate, or if more machines are preserved than are wanted in total.
+func (c *chaos) checkPreservedStay(o *deployment.Observation, p deployment.Plan) {
 	if o.Deployment.Spec.Strategy.Kind == deployment.Recreate || c.countPreserved() > int(o.Deployment.Spec.Replicas) {
 		return
 	}
 	for _, order := range p.Scale {
-		kept := 0
+		preserved := 0
 		for _, child := range o.Sets {
 			for _, m := range child.Machines {
 				if child.Set.UID == order.Set.UID && m.Preserved(c.now) {
-					kept++
+					preserved++
 				}
 			}
 		}
-		require.GreaterOrEqual(c.t, order.Why.Want, min(order.Why.Have, int64(kept)), "%s", order.Why)
+		require.GreaterOrEqual(c.t, order.Why.Want, min(order.Why.Have, int64(preserved)), "%s", order.Why)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestPreserveSharesAddUp(t *testing.T) {
 		for i := range o.Sets {
 			o.Sets[i].Set.Spec.AutoPreserve = rapid.Int32Range(0, 4).Draw(t, "share")
 			for _, m := range o.Sets[i].Machines {
-				if rapid.IntRange(0, 3).Draw(t, "kept") == 0 {
+				if rapid.IntRange(0, 3).Draw(t, "preserved") == 0 {
 					m.Status.Phase = machine.PhaseFailed
 					m.Annotations = map[string]string{preserveKey: machine.PreserveAutomatically}
 				}
@@ -363,12 +363,12 @@ func preserveShare(t *testing.T) *scenario {
 // and not listed as failed.
 func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 	o := settledObservation(t, 3)
-	kept := machine.Preservation{Request: machine.PreserveNow, Since: begin, Until: begin.Add(3 * time.Hour)}
+	preservation := machine.Preservation{Request: machine.PreserveNow, Since: begin, Until: begin.Add(3 * time.Hour)}
 	for i, phase := range []machine.Phase{machine.PhaseFailed, machine.PhaseRunning, machine.PhaseRunning} {
 		m := o.Sets[0].Machines[i]
 		m.Status.Phase, m.Status.LastOperation = phase, failed("the node is gone")
 		if i < 2 {
-			m.Status.Preservation = kept
+			m.Status.Preservation = preservation
 		}
 	}
 	got := statusOf(t, decide(t, o, begin.Add(time.Hour)))
@@ -379,7 +379,7 @@ func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{o.Sets[0].Machines[1].Name, o.Sets[0].Machines[2].Name}, names)
 
-	got = statusOf(t, decide(t, o, kept.Until))
+	got = statusOf(t, decide(t, o, preservation.Until))
 	require.Equal(t, []int32{0, 0, 3}, []int32{got.Preserved, got.PreservedFailed, got.Failing}, "its time is up")
 }
 

@@ -88,7 +88,7 @@ func TestPruneConditions(t *testing.T) {
 		"within the limit": func(o *deployment.Observation, _ *deployment.Children) {
 			o.Deployment.Spec.RevisionHistoryLimit = ptr(1)
 		},
-		"a machine going":      func(_ *deployment.Observation, c *deployment.Children) { c.Machines = goingMachine(c) },
+		"a deleted machine":    func(_ *deployment.Observation, c *deployment.Children) { c.Machines = withDeletedMachine(c) },
 		"a machine announced":  func(_ *deployment.Observation, c *deployment.Children) { c.Set.Instructions.Reservation.Reserved = 1 },
 		"not observed":         func(_ *deployment.Observation, c *deployment.Children) { c.Set.Generation = 2 },
 		"says it has machines": func(_ *deployment.Observation, c *deployment.Children) { c.Set.Status.Replicas = 1 },
@@ -121,7 +121,7 @@ func TestPruneConditions(t *testing.T) {
 // may get some, or whose status counts some.
 func TestPruneWhilePaused(t *testing.T) {
 	for name, spare := range map[string]func(*deployment.Children){
-		"a machine going":      func(c *deployment.Children) { c.Machines = goingMachine(c) },
+		"a deleted machine":    func(c *deployment.Children) { c.Machines = withDeletedMachine(c) },
 		"a machine announced":  func(c *deployment.Children) { c.Set.Instructions.Reservation.Reserved = 1 },
 		"not observed":         func(c *deployment.Children) { c.Set.Generation = 2 },
 		"says it has machines": func(c *deployment.Children) { c.Set.Status.Replicas = 1 },
@@ -137,7 +137,7 @@ func TestPruneWhilePaused(t *testing.T) {
 	}
 }
 
-func goingMachine(c *deployment.Children) []*machine.Machine {
+func withDeletedMachine(c *deployment.Children) []*machine.Machine {
 	m := &machine.Machine{}
 	m.DeletedAt, m.Owner = begin, &object.Owner{UID: c.Set.UID}
 	return []*machine.Machine{m}
@@ -168,7 +168,7 @@ func TestRollbackAnswers(t *testing.T) {
 	for _, line := range []struct {
 		to       int64
 		template string // the class that is wanted before
-		going    string // the class of a set that is being deleted
+		deleted  string // the class of a set that is being deleted
 		reason   decision.Reason
 		class    string // afterwards
 	}{
@@ -187,7 +187,7 @@ func TestRollbackAnswers(t *testing.T) {
 		}}
 		for i := range o.Sets {
 			o.Sets[i].Set.Annotations = map[string]string{deployment.DefaultPolicy().Keys.RaisedFrom: "0 7"}
-			if o.Sets[i].Set.Spec.Template.Spec.Class.Name == line.going {
+			if o.Sets[i].Set.Spec.Template.Spec.Class.Name == line.deleted {
 				o.Sets[i].Set.DeletedAt = begin
 			}
 		}

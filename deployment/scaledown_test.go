@@ -283,7 +283,7 @@ func TestScaleDownRefuses(t *testing.T) {
 	foreign := ownSet(d, "other", 1)
 	foreign.Set.Owner.UID = "another"
 	o := &deployment.Observation{Deployment: d, Sets: []deployment.Children{mine, foreign, {}}}
-	a, b, going, others := mine.Machines[0].Name, mine.Machines[1].Name, mine.Machines[2].Name, foreign.Machines[0].Name
+	a, b, deleted, others := mine.Machines[0].Name, mine.Machines[1].Name, mine.Machines[2].Name, foreign.Machines[0].Name
 	p := deployment.DefaultPolicy()
 	for _, line := range []struct {
 		to    int32
@@ -292,7 +292,7 @@ func TestScaleDownRefuses(t *testing.T) {
 	}{
 		{-1, nil, deployment.ErrSize}, {4, nil, deployment.ErrSize}, {2, []string{a, b}, deployment.ErrTooMany},
 		{3, []string{a}, deployment.ErrTooMany}, {2, []string{"nobody"}, deployment.ErrNotMember}, {2, []string{""}, deployment.ErrNotMember},
-		{2, []string{others}, deployment.ErrNotMember}, {2, []string{going}, deployment.ErrLeaving}, {1, []string{a, a}, deployment.ErrNamedTwice},
+		{2, []string{others}, deployment.ErrNotMember}, {2, []string{deleted}, deployment.ErrLeaving}, {1, []string{a, a}, deployment.ErrNamedTwice},
 		{2, []string{a}, nil}, {1, []string{a, b}, nil}, {0, nil, nil},
 	} {
 		changed, err := deployment.ScaleDown(o, line.names, line.to, p, begin)

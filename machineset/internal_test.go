@@ -42,13 +42,13 @@ func FuzzOrdinalOf(f *testing.F) {
 // time left first, and one whose preservation has not begun last.
 func TestSoonestEnding(t *testing.T) {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
-	kept := func(name string, since, until time.Time) *machine.Machine {
+	preserved := func(name string, since, until time.Time) *machine.Machine {
 		m := &machine.Machine{}
 		m.Name, m.Status.Preservation.Since, m.Status.Preservation.Until = name, since, until
 		return m
 	}
-	waiting := kept("waiting", time.Time{}, time.Time{})
-	late, soon := kept("late", now, now.Add(time.Hour)), kept("soon", now, now.Add(time.Minute))
+	waiting := preserved("waiting", time.Time{}, time.Time{})
+	late, soon := preserved("late", now, now.Add(time.Hour)), preserved("soon", now, now.Add(time.Minute))
 	want := []*machine.Machine{soon, late, waiting}
 	for _, order := range [][]*machine.Machine{{soon, late, waiting}, {waiting, late, soon}, {late, waiting, soon}} {
 		slices.SortFunc(order, soonestEnding)

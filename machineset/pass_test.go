@@ -235,7 +235,7 @@ func TestSettleWithin(t *testing.T) {
 		},
 		"an order was refused":                       {change: refuseOrder, want: waits},
 		"an order was refused, and its time is over": {change: refuseOrder, after: 50 * time.Second, want: settles},
-		"an order was refused, and a machine is going": {
+		"an order was refused, and a machine is being deleted": {
 			change: func(o *machineset.Observation, p *machineset.Policy) {
 				refuseOrder(o, p)
 				o.Machines[1].DeletedAt = morning

@@ -205,16 +205,16 @@ func TestPreservedUnderFaults(t *testing.T) {
 			w.advance(10 * time.Minute)
 		}
 		require.Len(t, w.all(), int(size))
-		kept := int32(0)
+		preserved := int32(0)
 		for _, m := range w.all() {
 			if m.Preserved(w.now) {
-				kept++
+				preserved++
 			}
 			require.Equal(t, m.Status.Phase == machine.PhaseFailed, m.Preserved(w.now), "%s: failed and not preserved, or preserved and not failed", m.Name)
 		}
-		require.LessOrEqual(t, kept, most)
-		require.Equal(t, kept, w.set.Status.Preserved)
-		require.Equal(t, size-kept, w.set.Status.Available)
+		require.LessOrEqual(t, preserved, most)
+		require.Equal(t, preserved, w.set.Status.Preserved)
+		require.Equal(t, size-preserved, w.set.Status.Available)
 	})
 }
 
@@ -343,9 +343,9 @@ func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 		m.Status.LastOperation = machine.Operation{Kind: machine.OperationHealthCheck, State: machine.StateFailed, Time: morning}
 	}
 	now := morning.Add(time.Hour)
-	kept := machine.Preservation{Request: machine.PreserveAutomatically, Since: morning, Until: now.Add(time.Hour)}
+	preservation := machine.Preservation{Request: machine.PreserveAutomatically, Since: morning, Until: now.Add(time.Hour)}
 	fails(o.Machines[0], machine.PhaseFailed)
-	o.Machines[0].Status.Preservation = kept
+	o.Machines[0].Status.Preservation = preservation
 	o.Machines[0].Annotations = map[string]string{preserveKey: machine.PreserveAutomatically}
 	fails(o.Machines[1], machine.PhaseRunning) // preserved, too, but running
 	o.Machines[1].Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: morning, Until: now.Add(time.Hour)}

@@ -109,7 +109,7 @@ func Check(f Fleet, orders []Scale) error {
 			return refuse(RuleName, named, 1)
 		case given[o.Name] > 1:
 			return refuse(RuleOnce, given[o.Name], 1)
-		case m.paused || m.going:
+		case m.paused || m.deleted:
 			return refuse(RuleHeld, to, m.spec)
 		case from != m.spec:
 			return refuse(RuleFrom, from, m.spec)

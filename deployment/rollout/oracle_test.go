@@ -29,7 +29,7 @@ type tally struct {
 	secured                 int64 // machines that stay available even if the set removes only available ones
 	marked                  int64 // chosen for deletion by a scaler; removed first
 	paused                  bool  // its size stays
-	going                   bool
+	deleted                 bool
 	unseen                  bool // it may not have observed that it was raised, and be removing machines
 }
 
@@ -43,7 +43,7 @@ func newOracle(f rollout.Fleet) *oracle {
 	for _, set := range f.Sets {
 		c := &tally{name: set.Name, spec: max(int64(set.Spec), 0), actual: max(int64(set.Actual), 0)}
 		c.available = min(max(int64(set.Available), 0), c.actual)
-		if c.going = set.Going; c.going {
+		if c.deleted = set.Going; c.deleted {
 			c.spec = 0
 		}
 		c.before = c.spec
@@ -189,7 +189,7 @@ func (o *oracle) grow() bool {
 func (o *oracle) restoreOldSets() {
 	for i := len(o.old) - 1; i >= 0; i-- {
 		c := o.old[i]
-		if c.going {
+		if c.deleted {
 			continue
 		}
 		change(c, +1, max(0, c.available-c.spec), func() bool {

@@ -70,8 +70,8 @@ type member struct {
 	shared    int64 // the set's share of a scale-down
 	marked    int64 // of spec, those that a scaler has chosen for deletion
 
-	paused bool // its size stays
-	going  bool // it is being deleted
+	paused  bool // its size stays
+	deleted bool // it is being deleted
 
 	terminating int64 // besides actual
 	counted     int64 // of terminating, towards R + S
@@ -152,7 +152,7 @@ func (m *member) read(set *Set) {
 	pending := max(0, m.actual-accounted-(m.spec-behind))
 	m.secured = max(0, m.available-pending)
 	m.unseen = min(pending, behind)
-	m.going = set.Going
+	m.deleted = set.Going
 	m.terminating = max(int64(set.Terminating), 0)
 	m.marked = min(max(int64(set.Marked), 0), m.spec)
 	if m.paused = set.Paused; m.paused {
@@ -258,7 +258,7 @@ func (d *decision) restoreOldSets() {
 	left, room := d.floor-usable, d.ceiling-ordered
 	for i := len(d.old) - 1; i >= 0 && left > 0; i-- {
 		m := &d.old[i]
-		if m.paused || m.going {
+		if m.paused || m.deleted {
 			continue
 		}
 		k := max(0, min(left, m.available-m.spec))

@@ -143,8 +143,8 @@ var stories = map[string]func(*site){
 		w.addMachine("m-running", machine.PhaseRunning)
 		w.addMachine("m-unknown", machine.PhaseUnknown)
 		w.addMachine("m-pending", machine.PhasePending)
-		going := w.addMachine("m-going", machine.PhaseTerminating)
-		going.DeletedAt = w.Now.Truncate(time.Second)
+		deleted := w.addMachine("m-going", machine.PhaseTerminating)
+		deleted.DeletedAt = w.Now.Truncate(time.Second)
 		require.NoError(w.t, w.pass())
 		w.target = codes.Unavailable
 		w.Say("the target cluster is down")
