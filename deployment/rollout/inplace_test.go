@@ -298,25 +298,25 @@ func checkInPlaceReason(f rollout.Fleet, orders []rollout.Scale, selects []rollo
 		return checkStopReason(f, why)
 	}
 	l, set := count(f), find(f, why.Set)
-	checkInvariant := map[rollout.Reason]bool{
+	isTrue := map[rollout.Reason]bool{
 		rollout.ReasonUpdating:   set.Selected > 0,
 		rollout.ReasonUnselected: f.Manual && set.Selectable > 0,
 		rollout.ReasonNoSelect:   f.NoSelect && set.Selectable > 0,
 		rollout.ReasonUnfit:      set.Spec > 0 && why.Count <= l.ordered-l.newSpec,
 	}
-	so, ours := checkInvariant[why.Reason]
-	if !ours {
+	holds, known := isTrue[why.Reason]
+	if !known {
 		return emptyPlanNamesWhatItWaitsFor(f, nil, why)
 	}
-	if !so || why.Count <= 0 || !l.hasNew || l.newSpec >= l.wanted || set.New {
-		return fmt.Errorf("it is not so: %+v", why)
+	if !holds || why.Count <= 0 || !l.hasNew || l.newSpec >= l.wanted || set.New {
+		return fmt.Errorf("the reason is not true of the fleet: %+v", why)
 	}
 	return nil
 }
 
 func checkStopReason(f rollout.Fleet, why rollout.Why) error {
 	if why.Count != int64(f.Failed) || why.Total != int64(f.StopAfter) || !f.Stopped() {
-		return fmt.Errorf("it is not so: %+v", why)
+		return fmt.Errorf("the reason is not true of the fleet: %+v", why)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func newSingleMachines(t *rapid.T) *singleMachines {
 func (s *machineSet) numbers() (out []int) {
 	for _, available := range []bool{false, true} {
 		for i := range s.next {
-			if is, mostMachines := s.machines[i]; mostMachines && is == available {
+			if is, exists := s.machines[i]; exists && is == available {
 				out = append(out, i)
 			}
 		}
@@ -105,9 +105,9 @@ func (h *singleMachines) join(i int) {
 	h.readSize(i)
 }
 
-// stays returns how many machines stay available once the sets have deleted the machines that they
+// availableAfter returns how many machines stay available once the sets have deleted the machines that they
 // have chosen, and then follow their sizes.
-func (h *singleMachines) stays(f rollout.Fleet) (n int64) {
+func (h *singleMachines) availableAfter(f rollout.Fleet) (n int64) {
 	for i := range h.sets {
 		left := int64(f.Sets[i].Available)
 		for _, victim := range h.sets[i].victims {
@@ -126,7 +126,7 @@ func (h *singleMachines) decide() {
 	orders, _ := rollout.Step(h.fleet, nil)
 	orders = orders[:rapid.IntRange(0, len(orders)).Draw(h.t, "orders")]
 	then := carriedOut(h.fleet, orders)
-	before, after, floor := h.stays(h.fleet), h.stays(then), count(h.fleet).floor
+	before, after, floor := h.availableAfter(h.fleet), h.availableAfter(then), count(h.fleet).floor
 	if after < min(before, floor) {
 		h.t.Fatalf("P7: %d machines stay of %d, floor is %d\nfleet  %+v\nsets   %+v\norders %+v", after, before, floor, h.fleet, h.sets, orders)
 	}
