@@ -50,7 +50,7 @@ func (c *chaos) checkPrune(order deployment.Order, pass *deployment.Deployment) 
 		return
 	}
 	s := order.Set
-	kept, wanted := c.history(pass)
+	old, wanted := c.history(pass)
 	machines, coming := 0, 0
 	for _, child := range c.shell.o.Sets {
 		if child.Set.UID == s.UID {
@@ -58,8 +58,8 @@ func (c *chaos) checkPrune(order deployment.Order, pass *deployment.Deployment) 
 		}
 	}
 	switch {
-	case pass.Spec.RevisionHistoryLimit == nil || kept <= int(*pass.Spec.RevisionHistoryLimit):
-		c.t.Fatalf("%s is deleted, but there are only %d old sets", s.Name, kept)
+	case pass.Spec.RevisionHistoryLimit == nil || old <= int(*pass.Spec.RevisionHistoryLimit):
+		c.t.Fatalf("%s is deleted, but there are only %d old sets", s.Name, old)
 	case s.Spec.Replicas != 0 || machines > 0 || coming > 0:
 		c.t.Fatalf("%s is deleted while it is in use", s.Name)
 	case s.Status.ObservedGeneration < s.Generation || s.Status.Replicas != 0:
@@ -70,20 +70,20 @@ func (c *chaos) checkPrune(order deployment.Order, pass *deployment.Deployment) 
 }
 
 // history counts the old sets that the shell knows, and all sets of the wanted template.
-func (c *chaos) history(pass *deployment.Deployment) (kept, wanted int) {
+func (c *chaos) history(pass *deployment.Deployment) (old, wanted int) {
 	for _, child := range c.shell.o.Sets {
 		if child.Set.Deleted() {
 			continue
 		}
-		kept++
+		old++
 		if child.Set.Spec.Template.Spec.Class.Name == pass.Spec.Template.Spec.Class.Name {
 			wanted++
 		}
 	}
 	if wanted > 0 {
-		kept-- // one of them is the new set
+		old-- // one of them is the new set
 	}
-	return kept, wanted
+	return old, wanted
 }
 
 // checkProgress checks a decision against the progress deadline: it must not be reported as exceeded too early, and no

@@ -288,11 +288,11 @@ func (c *chaos) checkHandover(order deployment.Order) {
 		return
 	}
 	before := c.sizes()
-	kept := slices.Clone(c.sets)
+	original := slices.Clone(c.sets)
 	c.sets = slices.Clone(c.sets)
 	c.sets[slices.Index(c.sets, stored)] = order.Set
 	after := c.sizes()
-	c.sets = kept
+	c.sets = original
 	if before != after && !c.brokenHandovers {
 		c.t.Fatalf("P10: %s: sizes sum to %d, then to %d\n%s", order.Why, before, after, c.ownersOfMachines())
 	}

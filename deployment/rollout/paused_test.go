@@ -30,7 +30,7 @@ func checkPausedDecision(f rollout.Fleet, orders []rollout.Scale, why rollout.Wh
 // namesPaused checks that the reason Paused is true of the fleet.
 func namesPaused(f rollout.Fleet, why rollout.Why) error {
 	if why.Reason == rollout.ReasonDone && !rollout.Done(f) {
-		return fmt.Errorf("it is not done")
+		return fmt.Errorf("the reason is Done, but the fleet is not done")
 	}
 	if why.Reason != rollout.ReasonPaused {
 		return nil
@@ -41,7 +41,7 @@ func namesPaused(f rollout.Fleet, why rollout.Why) error {
 		spec = 0
 	}
 	if !set.Paused || why.Count != max(int64(spec), int64(set.Actual), 0) {
-		return fmt.Errorf("it is not so: %+v", why)
+		return fmt.Errorf("the reason is not true of the fleet: %+v", why)
 	}
 	return nil
 }
