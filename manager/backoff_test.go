@@ -97,12 +97,12 @@ func TestQuotaForSixHours(t *testing.T) {
 		w.code = codes.OK
 		lifted := w.at
 		w.until(p, w.full("web", n), unexpected(t))
-		require.LessOrEqual(t, w.at.Sub(lifted), 52*time.Minute, "settles within the longest waits")
+		require.LessOrEqual(t, w.at.Sub(lifted), 52*time.Minute, "the fleet settles within the longest wait")
 		require.Nil(t, w.condition("web", deployment.ConditionCreationSlowed))
 		require.Nil(t, w.condition("web", deployment.ConditionReplacementSlowed))
 		t.Logf("%d machines: %v creates after 1, 2, 6 h; %d writes in 6 h; all run %s after", n, byHour[n], writes, w.at.Sub(lifted))
 	}
-	require.Equal(t, byHour[3], byHour[12], "not with the number of machines")
+	require.Equal(t, byHour[3], byHour[12], "the number of machines does not matter")
 	after := byHour[12]
 	require.LessOrEqual(t, after[0], 8)
 	require.LessOrEqual(t, after[2]-after[1], 4*3, "no more than three an hour")
@@ -194,16 +194,16 @@ func TestBrokenImage(t *testing.T) {
 	p = w.until(p, w.lasts(6*time.Hour), unexpected(t))
 	made := len(w.creates) - before
 	t.Logf("a broken image: %d creates in %s", made, w.at.Sub(begun))
-	require.LessOrEqual(t, made, 11, "18 of them without the limit")
+	require.LessOrEqual(t, made, 11, "there would be 18 without the limit")
 	require.GreaterOrEqual(t, made, 8)
-	require.Equal(t, 3, w.phases()[machine.PhaseRunning], "the old ones serve")
+	require.Equal(t, 3, w.phases()[machine.PhaseRunning], "the old machines still serve")
 	c := w.condition("web", deployment.ConditionReplacementSlowed)
 	require.Equal(t, "NeverRan", c.Reason)
 
 	broken, begun = false, w.at
 	image("mended")
 	p = w.until(p, w.settled(3), unexpected(t))
-	require.Less(t, w.at.Sub(begun), time.Minute, "a fix rolls at once")
+	require.Less(t, w.at.Sub(begun), time.Minute, "a fix is rolled out at once")
 	require.Nil(t, w.condition("web", deployment.ConditionReplacementSlowed))
 
 	broken = true
@@ -213,7 +213,7 @@ func TestBrokenImage(t *testing.T) {
 	broken, begun = false, w.at
 	w.change(func(d *deployment.Deployment) { d.Spec.RollbackTo = &deployment.Rollback{} })
 	p = w.until(p, func() bool { return w.settled(3)() && w.condition("web", deployment.ConditionReplacementSlowed) == nil }, unexpected(t))
-	require.Less(t, w.at.Sub(begun), time.Minute, "and so does a rollback")
+	require.Less(t, w.at.Sub(begun), time.Minute, "a rollback is rolled out at once")
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 	w.until(p, w.empty, unexpected(t))
 }
@@ -386,7 +386,7 @@ func TestTurnsAreTakenOneByOne(t *testing.T) {
 	first, _ := look(0)
 	require.Positive(t, first)
 	second, together := look(11 * time.Minute)
-	require.EqualValues(t, 1, second, "one is tried for all")
+	require.EqualValues(t, 1, second, "one create is tried for all machines")
 	require.EqualValues(t, 1, together)
 	refuse.Store(false)
 	look(3 * time.Minute)

@@ -174,7 +174,7 @@ func TestListsWithLongNames(t *testing.T) {
 	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
 	require.True(t, w.vmExists(long))
 	require.False(t, w.vmExists(orphanID))
-	require.Zero(t, w.countEvents("OrphanDeleteFailed"), "nothing else was tried")
+	require.Zero(t, w.countEvents("OrphanDeleteFailed"), "no other deletion was tried")
 	require.Positive(t, w.countEvents("VMWithoutName: class fleet/small lists VM "+long+" "))
 	for _, vm := range own {
 		require.True(t, w.vmExists(vm.ID), "the VM of %s", vm.Name)
@@ -206,7 +206,7 @@ func TestListsThatLag(t *testing.T) {
 		w.until(p, func() bool { return w.at.After(stop) && w.settled(3)() }, unexpected(t))
 	}
 	require.Equal(t, 3, w.provider.Count())
-	require.Equal(t, 12, len(w.made), "no machine was doubled or lost")
+	require.Equal(t, 12, len(w.made), "no machine was made twice or lost")
 }
 
 // TestCreateAnswersAnothersVM: no call's answer makes a machine record the VM of another machine, so that VM is
@@ -246,7 +246,7 @@ func TestCreateAnswersAnothersVM(t *testing.T) {
 			w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 4 })
 			w.until(p, func() bool { return w.at.After(end) }, unexpected(t))
 			require.NotEmpty(t, made)
-			require.True(t, w.vmExists(first.ID), "it went with another machine")
+			require.True(t, w.vmExists(first.ID), "the VM was deleted with another machine")
 			if call != "node" { // after that call, the machine is replaced at once
 				require.Equal(t, 3, w.phases()[machine.PhaseRunning])
 			}
@@ -304,7 +304,7 @@ func TestDeleteThatDoesNothing(t *testing.T) {
 	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
 	require.Equal(t, vms, w.provider.VMs())
 	require.Greater(t, count(w, codes.DeleteMachine), tries)
-	require.LessOrEqual(t, count(w, codes.DeleteMachine), tries+3*130, "each at most every 30 s")
+	require.LessOrEqual(t, count(w, codes.DeleteMachine), tries+3*130, "each VM is tried at most every 30 s")
 	idle = false
 	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
 	require.Zero(t, w.provider.Count())

@@ -255,7 +255,7 @@ func TestSecretsRotate(t *testing.T) {
 	require.Equal(t, machine.PhaseCrashLoopBackOff, m.Status.Phase)
 	calls := count(w, codes.CreateMachine) + count(w, codes.GetMachineStatus)
 	w.round(p)
-	require.Equal(t, calls, count(w, codes.CreateMachine)+count(w, codes.GetMachineStatus), "no try before its time")
+	require.Equal(t, calls, count(w, codes.CreateMachine)+count(w, codes.GetMachineStatus), "the create is tried too early")
 
 	before, err := w.secrets.Get(ctx, bootKey)
 	require.NoError(t, err)
@@ -367,7 +367,7 @@ func watch[T object.Object[T]](ctx context.Context, t *testing.T, c store.Collec
 			change, err, ok = next()
 		}
 		require.NoError(t, err)
-		require.True(t, ok, "it is not as wanted")
+		require.True(t, ok, "the watch ended before the object was as wanted")
 	}
 }
 

@@ -112,7 +112,7 @@ func TestClockSetBackAmidACollection(t *testing.T) {
 			begun := w.at
 			w.until(p, func() bool { return !w.vmExists(orphanID) && len(keysOf(w.machines)) == 3 && w.provider.Count() == 3 }, unexpected(t))
 			require.LessOrEqual(t, w.at.Sub(begun), time.Hour+20*time.Minute)
-			require.LessOrEqual(t, w.lost, 1, "the late one, where its time was up")
+			require.LessOrEqual(t, w.lost, 1, "only the late machine may be replaced")
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestStoppedProcessGivesTime(t *testing.T) {
 		stopped.Add(int64(40 * time.Minute))
 		ready(object.False) // this wakes the machines
 		<-time.After(30 * time.Second)
-		require.Zero(t, lost.Load(), "given up for a time that nobody watched")
+		require.Zero(t, lost.Load(), "a machine was marked failed for a time that nobody watched")
 		ready(object.True)
 		<-time.After(3 * time.Hour)
 		require.True(t, w.serves(fleetKey))

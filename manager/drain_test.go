@@ -147,7 +147,7 @@ func TestDrainFails(t *testing.T) {
 	for range 3 {
 		w.look(r)
 	}
-	require.Equal(t, 2, s.drains, "tried again before its time")
+	require.Equal(t, 2, s.drains, "the drain is tried again too early")
 	s.drain = nil
 	w.at = result.At
 	w.look(r)
@@ -245,7 +245,7 @@ func TestInPlaceUpdate(t *testing.T) {
 	}
 	require.Equal(t, version, w.machine().Version, "P28: written again")
 	require.Equal(t, 1, s.drains)
-	require.Equal(t, 3, s.effects["MarkNode"], "drained, ready, updated: a node that the drainer wrote is known")
+	require.Equal(t, 3, s.effects["MarkNode"], "the marks are drained, ready and updated: no mark is repeated after a write of the drainer")
 	for _, event := range []string{"SelectedForUpdate", "Updated", "BackInService"} {
 		require.Equal(t, 1, w.countEvents("Normal machine "+event+" "), event)
 	}

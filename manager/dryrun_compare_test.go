@@ -180,7 +180,7 @@ func (w *world) compareOnce(kind manager.Kind, key object.Key, observer, real *t
 	result, err := observer.look(kind, key)
 	require.NoError(w.t, err)
 	require.Empty(w.t, observer.changes, "the observer's changes")
-	require.NotContains(w.t, strings.Join(w.events[story:], "\n"), "withheld", "nothing is concluded")
+	require.NotContains(w.t, strings.Join(w.events[story:], "\n"), "withheld", "nothing is concluded from a withheld step")
 	_, _ = real.look(kind, key) // its error does not matter: its changes are blocked
 	n := min(len(observer.reported), len(real.changes))
 	require.Equal(w.t, real.changes[:n], observer.reported, "%s %s: the first of %v\n%v", kind, key, real.changes, w.dump)
@@ -189,11 +189,11 @@ func (w *world) compareOnce(kind manager.Kind, key object.Key, observer, real *t
 		return
 	}
 	require.Contains(w.t, result.Why.String(), observer.reported[0])
-	require.GreaterOrEqual(w.t, result.At.Sub(w.at), 10*time.Second, "no hot loop")
+	require.GreaterOrEqual(w.t, result.At.Sub(w.at), 10*time.Second, "the pass is repeated too soon")
 	again, err := observer.look(kind, key)
 	require.NoError(w.t, err)
 	require.True(w.t, again.At.After(w.at))
-	require.Empty(w.t, observer.reported, "it was reported already")
+	require.Empty(w.t, observer.reported, "the same change is reported twice")
 	observer.reported = real.changes[:n]
 }
 

@@ -253,7 +253,7 @@ func TestDryRunOfAnOutage(t *testing.T) {
 	for i, key := range keysOf(w.machines) {
 		require.Contains(t, reported, "ClockRestarted: update status of machine "+key.String(), i)
 	}
-	require.LessOrEqual(t, looks, 50, "at the pace of the checks")
+	require.LessOrEqual(t, looks, 50, "passes are more frequent than checks")
 	require.Equal(t, before, w.contents())
 	require.Zero(t, w.lost)
 	for _, r := range p.Reconcilers() {
@@ -343,7 +343,7 @@ func TestDryRunOfStaleCaches(t *testing.T) {
 	real := w.start(&testkit.Fuse{}, false)
 	require.NoError(t, real.pass(manager.KindDeployment, fleetKey))
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
-	require.Empty(t, reported, "the finalizer is there, and the set too")
+	require.Empty(t, reported, "the finalizer and the set exist already")
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
 	sets, err := w.sets.List(ctx, store.Query{})
@@ -382,7 +382,7 @@ func TestDryRunReasons(t *testing.T) {
 	p = w.twin(true)
 	_, err = p.look(manager.KindMachine, keysOf(w.machines)[0])
 	require.NoError(t, err)
-	require.Empty(t, p.reported, "it has only begun to watch")
+	require.Empty(t, p.reported, "the process has just begun to watch")
 	w.at = w.at.Add(machine.DefaultPolicy().Grace)
 	_, err = p.look(manager.KindMachine, keysOf(w.machines)[0])
 	require.NoError(t, err)

@@ -335,6 +335,6 @@ func TestBrokenWatchesPause(t *testing.T) {
 		m, err := manager.New(o)
 		require.NoError(t, err)
 		require.NoError(t, m.Run(within))
-		require.Equal(t, 11, classes.watches, "in ten seconds")
+		require.Equal(t, 11, classes.watches, "watches in ten seconds")
 	})
 }

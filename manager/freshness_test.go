@@ -263,7 +263,7 @@ func TestNamesOfVanishedMachines(t *testing.T) {
 		"another process has looked": {func(t *testing.T, w *world, _ *process) *process {
 			p := w.start(&testkit.Fuse{}, false)
 			require.NoError(t, p.pass(manager.KindSet, w.set().Key))
-			require.EqualValues(t, 3, w.set().Instructions.Reservation.Settled, "who does not remember settles")
+			require.EqualValues(t, 3, w.set().Instructions.Reservation.Settled, "a process that does not remember settles the reservation")
 			return p
 		}, 4},
 		"the reservation is put back": {func(t *testing.T, w *world, p *process) *process {
@@ -293,7 +293,7 @@ func TestNamesOfVanishedMachines(t *testing.T) {
 				names = append(names, key.Name)
 			}
 			require.ElementsMatch(t, []string{set.MachineName(1), set.MachineName(3), set.MachineName(line.fresh)}, names)
-			require.Less(t, w.now().Sub(set.Instructions.Reservation.At), time.Minute, "it is not the end of the wait that helped")
+			require.Less(t, w.now().Sub(set.Instructions.Reservation.At), time.Minute, "the replacement waited for creates under way")
 		})
 	}
 }

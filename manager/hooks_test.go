@@ -74,7 +74,7 @@ func TestSpansAreReported(t *testing.T) {
 	later(time.Minute)
 	later(time.Hour)
 	require.Empty(t, keysOf(w.machines))
-	require.Equal(t, []time.Duration{time.Minute}, f.spans[manager.SpanDrain], "from the first pass on")
+	require.Equal(t, []time.Duration{time.Minute}, f.spans[manager.SpanDrain], "the span of the drain begins with the first pass")
 	require.Equal(t, []time.Duration{time.Hour + 2*time.Minute}, f.spans[manager.SpanDeletion])
 	require.Len(t, f.spans, 5)
 	for _, call := range []string{"CreateMachine UNAVAILABLE", "CreateMachine OK", "InitializeMachine UNAVAILABLE", "InitializeMachine OK", "DeleteMachine UNAVAILABLE", "DeleteMachine OK"} {
@@ -211,7 +211,7 @@ func TestLogHooks(t *testing.T) {
 	w.fleet()
 	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
 	require.Equal(t, 3, strings.Count(out.String(), `msg="Pending -> Running (joined)" table=phase object=fleet/web-`), out)
-	require.NotContains(t, out.String(), "took=", "calls that succeed are for Debug")
+	require.NotContains(t, out.String(), "took=", "successful calls are logged at level Debug")
 
 	out.Reset()
 	hooks := manager.LogHooks(log)

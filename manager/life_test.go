@@ -219,7 +219,7 @@ func TestDeletedWhileFrozen(t *testing.T) {
 	p = w.until(p, w.lasts(2*time.Minute), unexpected(t))
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 	p = w.until(p, w.lasts(10*time.Minute), unexpected(t))
-	require.Equal(t, map[machine.Phase]int{machine.PhaseTerminating: 3}, w.phases(), "it has begun")
+	require.Equal(t, map[machine.Phase]int{machine.PhaseTerminating: 3}, w.phases(), "the creation has begun")
 	w.targetDown = false
 	w.until(p, w.empty, unexpected(t))
 	require.Len(t, w.made, 3)
@@ -246,7 +246,7 @@ func TestForcedDeletionOfAFleet(t *testing.T) {
 		require.NoError(t, err)
 	}
 	p = w.until(p, w.lasts(4*time.Hour), unexpected(t))
-	require.Equal(t, keys[:1], keysOf(w.machines), "the hooks' time is up, and two of them are gone by force")
+	require.Equal(t, keys[:1], keysOf(w.machines), "the paused machine stays")
 	annotate(w, w.machines, keys[0], pausedKey, "")
 	began := w.at
 	w.until(p, w.empty, unexpected(t))

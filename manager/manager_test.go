@@ -118,7 +118,7 @@ func TestBadObjects(t *testing.T) {
 	require.Equal(t, 1, strings.Count(strings.Join(w.events, "\n"), "spec.class.name"), "reported once")
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
-	require.EqualValues(t, 3, d.Status.Available, "the others go on")
+	require.EqualValues(t, 3, d.Status.Available, "the other machines are not affected")
 
 	repaired, err := w.machines.Get(ctx, key("classless"))
 	require.NoError(t, err)
@@ -386,7 +386,7 @@ func TestSafetyIsOnUnlessTurnedOff(t *testing.T) {
 	care := []manager.Kind{manager.KindReachability, manager.KindOrphans, manager.KindOwnerless}
 	require.Subset(t, kinds(nil), care)
 	require.Equal(t, kinds(nil), kinds(safety.DefaultPolicy()))
-	require.Equal(t, kinds(nil), kinds(&safety.Policy{}), "a policy that was forgotten is not one that is off")
+	require.Equal(t, kinds(nil), kinds(&safety.Policy{}), "an empty policy does not turn safety off")
 	for _, kind := range care {
 		require.NotContains(t, kinds(safety.Off()), kind)
 	}

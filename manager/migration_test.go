@@ -129,7 +129,7 @@ func TestMigration(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "MemoryClass.memory.example", class.Annotations[machineclass.MigratedFrom])
 		require.True(t, class.HasFinalizer(machine.Finalizer))
-		require.Equal(t, half, class.SecretRef != nil, "what was there stays")
+		require.Equal(t, half, class.SecretRef != nil, "the content of the class stays")
 	}
 }
 
@@ -185,7 +185,7 @@ func TestMigrationStaleAndKilled(t *testing.T) {
 		class, err := w.classes.Get(ctx, smallKey)
 		require.NoError(t, err)
 		want := w.provider.Class(smallKey, a.class.Object.(drivertest.MemorySpec))
-		require.Equal(t, want.ProviderSpec, class.ProviderSpec, "as the older class was when it was marked")
+		require.Equal(t, want.ProviderSpec, class.ProviderSpec, "the class is like the older class when that was marked")
 		if len(w.made) > 3+w.lost {
 			t.Fatalf("P12: %d machines made, 3 wanted, %d lost\n%s", len(w.made), w.lost, w.dump())
 		}

@@ -202,8 +202,8 @@ func TestLostVMsAreReplaced(t *testing.T) {
 	}, unexpected(t))
 	require.Equal(t, n, w.lost)
 	require.Len(t, w.made, 2*n)
-	require.LessOrEqual(t, most, 2, "one is replaced at a time: itself, and the new one")
-	require.LessOrEqual(t, count(w, codes.GetMachineStatus), asked+4*n, "after each listing, before the verdict, before the create")
+	require.LessOrEqual(t, most, 2, "one machine is replaced at a time, so two are not available")
+	require.LessOrEqual(t, count(w, codes.GetMachineStatus), asked+4*n, "calls after each listing, before the machine is marked failed, and before the create")
 
 	calls, writes := w.calls, w.writes
 	w.until(p, w.lasts(3*time.Hour), unexpected(t))

@@ -72,22 +72,22 @@ func TestOrphansAreCollected(t *testing.T) {
 	w.at = w.at.Add(29 * time.Second)
 	require.NoError(t, p.lookAt(manager.KindOrphans), "too early to look again")
 	require.Equal(t, lists+1, count(w, codes.ListMachines))
-	require.True(t, w.vmExists(orphanID) && w.vmExists(extra), "seen once")
+	require.True(t, w.vmExists(orphanID) && w.vmExists(extra), "a VM that was seen once is not deleted")
 
 	w.at = w.at.Add(time.Second)
 	require.NoError(t, p.lookAt(manager.KindOrphans))
 	require.Equal(t, deletes+2, count(w, codes.DeleteMachine))
-	require.False(t, w.vmExists(orphanID) || w.vmExists(extra), "seen twice")
+	require.False(t, w.vmExists(orphanID) || w.vmExists(extra), "a VM that was seen twice is deleted")
 	require.True(t, w.vmExists(foreign))
 	require.Equal(t, 4, w.provider.Count())
 	require.Equal(t, 1, w.countEvents("OrphanVM: VM "+orphanID+" was made for machine web-lost, which is gone"))
 	require.Equal(t, 1, w.countEvents("ExtraVM: VM "+extra))
 
 	require.NoError(t, w.watch(p, manager.KindOrphans, 14*time.Minute))
-	require.Equal(t, lists+2, count(w, codes.ListMachines), "nothing was sighted since")
+	require.Equal(t, lists+2, count(w, codes.ListMachines), "no new orphan was found, so no listing is due")
 	require.NoError(t, w.watch(p, manager.KindOrphans, 46*time.Minute))
 	require.Equal(t, deletes+2, count(w, codes.DeleteMachine))
-	require.Equal(t, lists+2+4, count(w, codes.ListMachines), "four times an hour")
+	require.Equal(t, lists+2+4, count(w, codes.ListMachines), "classes are listed four times an hour")
 }
 
 // TestNoOrphanHasACreateInFlight: while a machine's record says that its create may be under way, no VM of its
@@ -107,7 +107,7 @@ func TestNoOrphanHasACreateInFlight(t *testing.T) {
 	require.True(t, w.vmExists(id))
 	require.NoError(t, w.machines.Delete(ctx, m.Key, ""))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
-	require.True(t, w.vmExists(id), "the deletion is the machine's own")
+	require.True(t, w.vmExists(id), "the machine deletes the VM itself")
 	m, err = w.machines.Get(ctx, m.Key)
 	require.NoError(t, err)
 	m = m.Clone()
@@ -240,7 +240,7 @@ func TestWhatWakesTheOrphans(t *testing.T) {
 	begun := w.at
 	for count(w, codes.ListMachines) == lists {
 		w.at = w.at.Add(time.Second)
-		require.Equal(t, all, wake(manager.KindMachine, m, nil), "another one does not put it off")
+		require.Equal(t, all, wake(manager.KindMachine, m, nil), "another wake-up must not postpone the listing")
 		require.NoError(t, p.lookAt(manager.KindOrphans))
 	}
 	require.Equal(t, 10*time.Second, w.at.Sub(begun))
@@ -251,10 +251,10 @@ func TestWhatWakesTheOrphans(t *testing.T) {
 		require.Equal(t, all, wake(manager.KindMachine, m, nil))
 		require.NoError(t, p.lookAt(manager.KindOrphans))
 	}
-	require.Equal(t, 30*time.Second, w.at.Sub(begun), "not asked all the time")
+	require.Equal(t, 30*time.Second, w.at.Sub(begun), "the next listing is not made at once")
 	w.at = w.at.Add(time.Second)
 	require.NoError(t, w.watch(p, manager.KindOrphans, 14*time.Minute))
-	require.Equal(t, lists+2, count(w, codes.ListMachines), "nothing is open")
+	require.Equal(t, lists+2, count(w, codes.ListMachines), "no other listing is due")
 }
 
 // TestOrphansInTrouble: a provider that refuses is asked again, a class that can't be listed delays no other, and
@@ -277,7 +277,7 @@ func TestOrphansInTrouble(t *testing.T) {
 	require.ErrorIs(t, p.lookAt(manager.KindOrphans), testkit.ErrOutage)
 	lists := count(w, codes.ListMachines)
 	require.ErrorIs(t, func() error { w.at = w.at.Add(31 * time.Second); return p.lookAt(manager.KindOrphans) }(), testkit.ErrOutage)
-	require.Equal(t, lists+1, count(w, codes.ListMachines), "the listing was not judged: once more")
+	require.Equal(t, lists+1, count(w, codes.ListMachines), "the listing was not judged, so it is repeated")
 	w.controlDown = false
 
 	begun, last := w.at, time.Time{}
@@ -292,17 +292,17 @@ func TestOrphansInTrouble(t *testing.T) {
 		}
 	}
 	require.Len(t, waits, 5)
-	require.Greater(t, waits[4], waits[1], "ever more rarely")
+	require.Greater(t, waits[4], waits[1], "waits get longer")
 	require.Equal(t, 1, w.countEvents("OrphanDeleteFailed: orphan VM "+orphanID+" could not be deleted: UNAVAILABLE: not now"))
 	require.Equal(t, 1, w.countEvents("ListVMsFailed"))
 
 	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
 	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
-	require.Equal(t, 2, w.countEvents("ListVMsFailed"), "this is another time")
+	require.Equal(t, 2, w.countEvents("ListVMsFailed"), "a later failure is reported again")
 	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
-	require.Equal(t, 3, w.countEvents("ListVMsFailed"), "and this")
+	require.Equal(t, 3, w.countEvents("ListVMsFailed"), "each later failure is reported again")
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.Empty(t, machines)
@@ -352,7 +352,7 @@ func TestWrongStore(t *testing.T) {
 	require.NoError(t, w.watch(p, manager.KindOrphans, 15*time.Minute))
 	require.Equal(t, 97-9, w.provider.Count(), "of 97")
 	require.NoError(t, w.watch(p, manager.KindOrphans, 24*time.Hour))
-	require.Equal(t, 1, w.provider.Count(), "real ones go in the end")
+	require.Equal(t, 1, w.provider.Count(), "the orphans are deleted in the end")
 }
 
 // TestSetsSayThatTheStoreIsRight: even without machines, orphans are deleted if there is a set or a deployment.
@@ -507,7 +507,7 @@ func TestOwnerThatAppearsJustBefore(t *testing.T) {
 	own.Owner.Name, own.Owner.UID = s.Name, s.UID
 	_, err = w.machines.Update(ctx, own)
 	require.NoError(t, err)
-	require.NoError(t, w.watch(p, manager.KindOwnerless, time.Hour), "its caches know neither")
+	require.NoError(t, w.watch(p, manager.KindOwnerless, time.Hour), "the caches show neither the machine nor its set")
 	require.Len(t, keysOf(w.machines), 1)
 }
 
@@ -533,7 +533,7 @@ func TestWhatWakesTheOwnerless(t *testing.T) {
 	require.Zero(t, wake(manager.KindSet, nil, s))
 	own := late.Clone()
 	own.Owner.Name = s.Name
-	require.Equal(t, 1, wake(manager.KindMachine, nil, own), "another set of that name")
+	require.Equal(t, 1, wake(manager.KindMachine, nil, own), "a machine of another set of that name")
 	own.Owner.UID = s.UID
 	require.Zero(t, wake(manager.KindMachine, nil, own))
 	s = s.Clone()

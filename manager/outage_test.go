@@ -69,7 +69,7 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 	require.Equal(t, map[machine.Phase]int{machine.PhaseUnknown: 2, machine.PhaseTerminating: 1}, w.phases())
 	require.Equal(t, 3, count(w, codes.CreateMachine))
 	require.Zero(t, w.lost)
-	require.Equal(t, lists, count(w, codes.ListMachines), "nothing is collected")
+	require.Equal(t, lists, count(w, codes.ListMachines), "no orphan is looked for")
 	require.Equal(t, 1, w.countEvents("Unreachable: "), "reported once")
 	sets, err := w.sets.List(ctx, store.Query{})
 	require.NoError(t, err)
@@ -199,8 +199,8 @@ func TestP25ThawWhileOthersWrite(t *testing.T) {
 	}
 	require.NoError(t, p.lookAt(manager.KindReachability))
 	require.Equal(t, 3, w.countEvents("ClockRestarted: "))
-	require.Equal(t, before+4+3+2, p.fuse.Calls, "one was read again, and written again")
-	require.Equal(t, reads+1, w.effects["ReadMachines"], "not all of them")
+	require.Equal(t, before+4+3+2, p.fuse.Calls, "one machine is read and written again")
+	require.Equal(t, reads+1, w.effects["ReadMachines"], "not all machines are read again")
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	from := machines[0].Status.ClockFrom
@@ -227,7 +227,7 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 			result, err := r.Reconcile(ctx, keysOf(w.machines)[0])
 			require.NoError(t, err)
 			require.Equal(t, w.at.Add(time.Second), result.At)
-			require.Equal(t, calls, p.fuse.Calls, "not even a read")
+			require.Equal(t, calls, p.fuse.Calls, "no call is made before the first check")
 		}
 	}
 	w.targetDown = true
@@ -235,7 +235,7 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 	for _, wait := range []time.Duration{6 * time.Second, time.Second} {
 		result, err := p.Reconcilers()[0].Reconcile(ctx, keysOf(w.machines)[1])
 		require.NoError(t, err)
-		require.Equal(t, w.at.Add(wait), result.At, "when it is checked next, and not in a circle")
+		require.Equal(t, w.at.Add(wait), result.At, "the pass waits for the next check")
 		w.at = w.at.Add(6 * time.Second)
 	}
 	w.until(p, w.lasts(15*time.Minute), unexpected(t))
@@ -276,7 +276,7 @@ func TestForcedDeletionDuringAnOutage(t *testing.T) {
 	first := keysOf(w.machines)[0]
 	require.NoError(t, w.machines.Delete(ctx, first, ""))
 	p = w.until(p, w.lasts(10*time.Minute), unexpected(t))
-	require.Len(t, w.provider.VMs(), 3, "its node may be there, undrained")
+	require.Len(t, w.provider.VMs(), 3, "the VM stays, because its node may not be drained")
 
 	m := w.get(first).Clone()
 	m.Labels[machine.DefaultPolicy().Keys.ForceDeletion] = "True"

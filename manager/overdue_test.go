@@ -537,7 +537,7 @@ func TestNoVMIsCollectedBesideItsCreate(t *testing.T) {
 		<-time.After(time.Hour)
 		all, err := d.options.Store.Machines.List(ctx, store.Query{})
 		require.NoError(t, err)
-		require.Len(t, all, 1, "its deletion does not wait for the create")
+		require.Len(t, all, 1, "the deletion must wait for the create")
 		require.True(t, all[0].Deleted())
 		require.Equal(t, 1, d.provider.Count())
 
@@ -546,7 +546,7 @@ func TestNoVMIsCollectedBesideItsCreate(t *testing.T) {
 		_, err = d.options.Store.Machines.Update(ctx, gone)
 		require.NoError(t, err)
 		<-time.After(time.Hour)
-		require.Equal(t, 1, d.provider.Count(), "it is deleted beside its create")
+		require.Equal(t, 1, d.provider.Count(), "the VM was deleted while its create runs")
 		require.False(t, d.overlapped)
 		d.releaseAll()
 		d.waitFor(20*time.Minute, func() bool { return d.provider.Count() == 0 }, "the orphan VM is deleted")

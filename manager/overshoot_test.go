@@ -70,7 +70,7 @@ func TestOvershootFreezesAndThaws(t *testing.T) {
 	clear(w.written)
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
 	require.Equal(t, 1, w.written[reflect.TypeFor[*machineset.Set]()])
-	require.Equal(t, "True", w.set().Labels["freeze"], "the set, and no other was created")
+	require.Equal(t, "True", w.set().Labels["freeze"], "the set is frozen, and no other was created")
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.Equal(t, "True", d.Labels["freeze"])
@@ -202,7 +202,7 @@ func TestUnmanagedNodes(t *testing.T) {
 		return n
 	}
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 20*time.Minute))
-	require.NotContains(t, node().Annotations, mark, "too young")
+	require.NotContains(t, node().Annotations, mark, "a young node is not marked")
 	require.True(t, node().HasFinalizer(machine.NodeFinalizer))
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, time.Minute))
 	require.Contains(t, node().Annotations, mark)
@@ -240,7 +240,7 @@ func TestUnmanagedNodesOfAnOutage(t *testing.T) {
 	calls = p.fuse.Calls
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 10*time.Minute))
 	require.Greater(t, p.fuse.Calls, calls)
-	require.Equal(t, 3, w.countEvents("NodeNotWritten: "), "frozen, and reported once")
+	require.Equal(t, 3, w.countEvents("NodeNotWritten: "), "the failures are reported once, and none while frozen")
 	w.targetDown = false
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 20*time.Minute))
 	require.Equal(t, 3, w.countEvents("NotManaged: "))
@@ -303,7 +303,7 @@ func TestRunLooksAfterTheFleet(t *testing.T) {
 	go func() { ended <- m.Run(running) }()
 	select {
 	case at := <-joined:
-		require.Less(t, at.Sub(began), 900*time.Millisecond, "nobody had to come back")
+		require.Less(t, at.Sub(began), 900*time.Millisecond, "the VM was not created in the first passes")
 	case <-running.Done():
 		t.Fatal("no VM was created")
 	}

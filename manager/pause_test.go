@@ -56,15 +56,15 @@ func TestPausedMachine(t *testing.T) {
 	w.sick = map[string]bool{keys[0].Name: true, keys[1].Name: true}
 	twin := w.addOrphanVM("blue", keys[0].Name)
 	p = w.until(p, w.lasts(2*time.Hour), unexpected(t))
-	require.Equal(t, machine.PhaseRunning, w.get(keys[0]).Status.Phase, "nothing is judged")
-	require.True(t, w.vmExists(twin), "no VM of its name is anybody's orphan")
+	require.Equal(t, machine.PhaseRunning, w.get(keys[0]).Status.Phase, "a paused machine is not judged")
+	require.True(t, w.vmExists(twin), "no VM of a paused machine is an orphan")
 	_, err := w.machines.Get(ctx, keys[1])
-	require.ErrorIs(t, err, store.ErrNotFound, "the other one was replaced")
+	require.ErrorIs(t, err, store.ErrNotFound, "the other machine was replaced")
 	require.Equal(t, 1, w.lost)
 
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 0 })
 	p = w.until(p, w.lasts(time.Hour), unexpected(t))
-	require.Equal(t, keys[:1], keysOf(w.machines), "it is no victim")
+	require.Equal(t, keys[:1], keysOf(w.machines), "a scale-down does not choose the paused machine")
 	require.Contains(t, lookFor(t, p, manager.KindDeployment, fleetKey), "machine "+keys[0].Name+" of it is paused")
 
 	require.NoError(t, w.machines.Delete(ctx, keys[0], ""))
@@ -100,7 +100,7 @@ func TestPausedSet(t *testing.T) {
 	annotate(w, w.sets, old, pausedKey, "true")
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
 	p = w.until(p, w.lasts(time.Hour), unexpected(t))
-	require.Len(t, keysOf(w.machines), 4, "as many as may be")
+	require.Len(t, keysOf(w.machines), 4, "the rollout stops at its bounds")
 	require.Contains(t, lookFor(t, p, manager.KindDeployment, fleetKey), "set "+old.Name+" is paused")
 	annotate(w, w.sets, old, pausedKey, "false")
 	p = w.until(p, w.settled(3), unexpected(t))
@@ -239,5 +239,5 @@ func TestPausedKeysAgree(t *testing.T) {
 	require.Contains(t, lookFor(t, p, manager.KindDeployment, fleetKey), "is paused")
 	require.True(t, w.vmExists(twin))
 	require.Equal(t, pausedKey, machineset.DefaultPolicy().Keys.Paused)
-	require.Equal(t, pausedKey, w.safety.Keys.Paused, "the caller's stays as it is")
+	require.Equal(t, pausedKey, w.safety.Keys.Paused, "the policy of the caller does not change")
 }

@@ -208,8 +208,8 @@ func TestPreservedIsReported(t *testing.T) {
 	require.Equal(t, 1, w.countEvents("Normal machine Preserved "), w.events)
 	annotate(machine.PreserveNever)
 	require.Equal(t, 1, w.countEvents("Normal machine PreservationStopped "), w.events)
-	require.Zero(t, s.drains, "it never failed")
-	require.Equal(t, 2, s.effects["SyncNode"]-1, "on and off again, after the first")
+	require.Zero(t, s.drains, "the last machine never failed")
+	require.Equal(t, 2, s.effects["SyncNode"]-1, "the node is written when the preservation begins and ends")
 	require.Equal(t, 2, s.effects["MarkNode"])
 }
 
@@ -253,7 +253,7 @@ func TestWorkloadWakesPreserved(t *testing.T) {
 			owned.Owner = &object.Owner{Kind: "MachineSet", Name: "s"}
 			before := stored.Clone()
 			before.Owner = owned.Owner
-			require.Len(t, wake.Keys(ctx, before, owned), 1, "being kept is news for a set")
+			require.Len(t, wake.Keys(ctx, before, owned), 1, "a preservation wakes the set")
 			require.Empty(t, wake.Keys(ctx, owned, owned.Clone()))
 		}
 	}

@@ -251,12 +251,12 @@ func TestP63TouchesRepeatNoCall(t *testing.T) {
 			u := c.begin(t)
 			u.during(t, 9*time.Minute)
 			require.LessOrEqual(t, u.most(c.repeated), 12)
-			require.GreaterOrEqual(t, u.most(c.repeated), 8, "it is made again")
+			require.GreaterOrEqual(t, u.most(c.repeated), 8, "the call is repeated")
 			require.WithinRange(t, u.wakes, u.at, u.at.Add(time.Minute))
 			before := len(u.calls[c.repeated])
 			u.at = u.wakes
 			u.pass(t)
-			require.Len(t, u.calls[c.repeated], before+1, "also without a touch")
+			require.Len(t, u.calls[c.repeated], before+1, "the call is repeated even without a touch")
 		})
 	}
 }

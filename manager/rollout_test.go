@@ -157,7 +157,7 @@ func TestP20ScaleDownTakesWhatWasChosen(t *testing.T) {
 	require.Len(t, w.made, 3, "none was replaced")
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
-	require.NotContains(t, d.Annotations, deployment.DefaultPolicy().Keys.DeletionCandidates, "no name was left")
+	require.NotContains(t, d.Annotations, deployment.DefaultPolicy().Keys.DeletionCandidates, "the annotation is removed in the end")
 	require.ErrorIs(t, p.ScaleDown(ctx, fleetKey, []string{"nobody"}, 0), deployment.ErrNotMember)
 	require.ErrorIs(t, p.ScaleDown(ctx, object.Key{Name: "nobody"}, nil, 0), store.ErrNotFound)
 }

@@ -37,7 +37,7 @@ func TestHints(t *testing.T) {
 	require.Len(t, h.open(classes), 2)
 	classes[small] = orphan.Class{Key: small, Asked: at(3)}
 	classes[large] = orphan.Class{Key: large}
-	require.Empty(t, h.open(classes), "dropped for good")
+	require.Empty(t, h.open(classes), "a hint is dropped for good")
 	h.add(orphan.Hint{Class: small, At: at(4)})
 	require.Len(t, h.open(classes), 1)
 }
@@ -52,7 +52,7 @@ func TestMissingMachinesAreWoken(t *testing.T) {
 	u := orphan.Unlisted{Machine: object.Key{Name: "a"}, UID: "1", ProviderID: "p://1", Since: first}
 	m := &machine.Machine{Meta: object.Meta{Key: u.Machine, UID: "1"}, Spec: machine.Spec{ProviderID: "p://1"}}
 	s.note([]orphan.Unlisted{u}, nil)
-	require.Zero(t, woken, "missed once")
+	require.Zero(t, woken, "a machine that was missed once is not woken")
 	require.Nil(t, s.of(m))
 	for n := range 3 {
 		u.Missing = first.Add(time.Duration(n+1) * time.Minute)
@@ -63,7 +63,7 @@ func TestMissingMachinesAreWoken(t *testing.T) {
 		s.asked(m.Key, codes.NotFound)
 		require.Equal(t, &machine.MissingVM{Since: first, NotFound: true}, s.of(m))
 		s.asked(m.Key, codes.OK)
-		require.Nil(t, s.of(m), "until the next listing")
+		require.Nil(t, s.of(m), "the machine does not count as missing until the next listing")
 	}
 	u.Missing = u.Missing.Add(time.Minute)
 	s.note([]orphan.Unlisted{u}, nil)
@@ -105,7 +105,7 @@ func TestStoppedProcessWatchesAnew(t *testing.T) {
 			w.beat(now, grace)
 			now = now.Add(grace / beatsOfGrace)
 		}
-		require.Equal(t, now, w.since(now), "the first decision")
+		require.Equal(t, now, w.since(now), "watching begins with the first decision")
 		first := now
 		for range 240 {
 			w.beat(now, grace)
@@ -113,7 +113,7 @@ func TestStoppedProcessWatchesAnew(t *testing.T) {
 		}
 		w.beat(now, grace)
 		now = now.Add(grace)
-		require.Equal(t, first, w.since(now), "as long as a grace is watched")
+		require.Equal(t, first, w.since(now), "a time as long as the grace still counts as watched")
 		w.beat(now, grace)
 
 		now = now.Add(grace + time.Second)
@@ -121,7 +121,7 @@ func TestStoppedProcessWatchesAnew(t *testing.T) {
 			w.beat(now, grace)
 		}
 		require.Equal(t, now, w.since(now))
-		require.Equal(t, now, w.since(now.Add(time.Second)), "and only then")
+		require.Equal(t, now, w.since(now.Add(time.Second)), "a longer time counts as a stop")
 		w.beat(now, grace)
 		require.Equal(t, now, w.since(now.Add(-time.Hour)), "the clock was set back")
 	}
@@ -159,7 +159,7 @@ func TestSettleGrowsWithTheBacklog(t *testing.T) {
 		require.Equal(t, step.want*time.Millisecond, got, "%d due", step.due)
 	}
 	require.Equal(t, 10*time.Millisecond, r.settle(&Wake{From: KindSet, To: KindDeployment, Settle: 10 * time.Millisecond}))
-	require.Equal(t, time.Second, r.settle(&Wake{From: KindMachine, To: KindSet, Settle: time.Second}), "it is never shorter")
+	require.Equal(t, time.Second, r.settle(&Wake{From: KindMachine, To: KindSet, Settle: time.Second}), "the backlog never makes it shorter")
 	for range added {
 		key, ok := q.Next()
 		require.True(t, ok)

@@ -326,7 +326,7 @@ func TestTokensOfTheCredentials(t *testing.T) {
 	w.lone()
 	p := w.start(&testkit.Fuse{}, false)
 	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
-	require.Zero(t, b.ensured+b.deleted, "the credentials' user data asks for no token")
+	require.Zero(t, b.ensured+b.deleted, "the user data of the credentials ask for no token")
 }
 
 // TestTokensAskedForMeanwhile: if user data begin to ask for a token between a pass's first look and its create,

@@ -69,7 +69,7 @@ func TestAPass(t *testing.T) {
 	now, _ := clock()
 	k, s, r := house(t, engine.Options{Hooks: rec.hooks(), Now: now, Jitter: func(d time.Duration) time.Duration { return d }})
 	k.edit = func(h *engine.Step) {
-		require.Empty(t, k.left, "not before the end")
+		require.Empty(t, k.left, "Release was called before the end of the pass")
 		if h.Verb == engine.Mutate {
 			h.Name = "Light"
 		}
@@ -223,7 +223,7 @@ func TestWaits(t *testing.T) {
 		return d / 2
 	}
 	e := engine.New(engine.Options{Now: now, Jitter: jitter, Resync: time.Hour})
-	require.Equal(t, start.Add(time.Minute), e.Wait(start.Add(time.Minute), decision.Why{}).At, "not shorter")
+	require.Equal(t, start.Add(time.Minute), e.Wait(start.Add(time.Minute), decision.Why{}).At, "the jitter must not shorten a wait")
 	require.Equal(t, start.Add(time.Hour), e.Wait(time.Time{}, decision.Why{}).At)
 	require.Equal(t, start.Add(-time.Minute), e.Wait(start.Add(-time.Minute), decision.Why{}).At, "at once")
 	require.Equal(t, []time.Duration{time.Minute, time.Hour}, asked)
@@ -317,7 +317,7 @@ func TestMemory(t *testing.T) {
 	var m engine.Memory
 	require.Equal(t, 1, m.Failed(key, "a"))
 	require.Equal(t, 2, m.Failed(key, "a"))
-	require.Equal(t, 1, m.Failed(key, "b"), "of another step")
+	require.Equal(t, 1, m.Failed(key, "b"), "failures of another step count separately")
 	m.Succeeded(key)
 	require.Zero(t, m.Failures(key))
 	require.Equal(t, 1, m.Failed(key, "b"))
@@ -352,17 +352,17 @@ func TestSub(t *testing.T) {
 			if err := p.Sub(ctx, sub); err != nil {
 				return err
 			}
-			return errors.New("it went on")
+			return errors.New("the outer pass went on")
 		}
 		_, err := r.Reconcile(t.Context(), key)
 		require.Equal(t, !dry, err != nil)
 		if dry {
 			require.Zero(t, s.writes)
 			require.Equal(t, []string{"lamp house/a: update status of lamp house/a: Switch: it is on"}, rec.withheld)
-			require.Empty(t, rec.effects, "the question was not asked")
+			require.Empty(t, rec.effects, "the inner pass carried nothing out")
 			continue
 		}
-		require.ErrorContains(t, err, "it went on")
+		require.ErrorContains(t, err, "the outer pass went on")
 		require.Equal(t, 1, s.writes)
 		require.Len(t, rec.effects, 1)
 	}

@@ -105,7 +105,7 @@ func TestDecisionPanics(t *testing.T) {
 
 		e.Guard.succeeded(Place{InPass, "toy", key})
 		Isolate(func() { _, _ = r.Reconcile(context.Background(), key) })
-		require.Len(t, events, 2, "reported again")
+		require.Len(t, events, 2, "the panic is reported again after a success")
 	}
 }
 
@@ -183,10 +183,10 @@ func TestReportedPanicsAreBounded(t *testing.T) {
 	}
 	now = now.Add(reportedAgain / 2)
 	require.False(t, c.first(at(0), "one"))
-	require.True(t, c.first(at(1), "another"), "of a place that is known")
+	require.True(t, c.first(at(1), "another"), "a new text of a known place is remembered")
 	now = now.Add(reportedAgain / 2)
 	require.True(t, c.first(at(placesReported), "one"))
-	require.Len(t, c.reported, 2, "the others may be reported again")
+	require.Len(t, c.reported, 2, "the other places may be reported again")
 	require.False(t, c.first(at(1), "another"))
 	for i := range 3 * placesReported {
 		c.first(at(i), "one")

@@ -112,7 +112,7 @@ func TestOrphanGroupsAreCollected(t *testing.T) {
 	h.now = h.now.Add(29 * time.Second)
 	require.NoError(t, h.lookAt(manager.KindOrphans))
 	require.Equal(t, 1, h.calls[machinepool.ListPools], "too early to look again")
-	require.Contains(t, h.has("blue"), lost, "seen once")
+	require.Contains(t, h.has("blue"), lost, "a group that was seen once is not deleted")
 	h.now = h.now.Add(time.Second)
 	require.NoError(t, h.lookAt(manager.KindOrphans))
 	require.Equal(t, []string{lost}, h.deletes)
@@ -121,7 +121,7 @@ func TestOrphanGroupsAreCollected(t *testing.T) {
 	require.Equal(t, 1, h.countReported("OrphanGroup: group "+lost+" was made for pool fleet/lost, which is gone"), h.reported)
 	h.watch(2 * time.Hour)
 	require.Equal(t, []string{lost}, h.deletes)
-	require.Less(t, h.calls[machinepool.ListPools], 14, "four times an hour")
+	require.Less(t, h.calls[machinepool.ListPools], 14, "groups are listed four times an hour")
 }
 
 // TestNoGroupOfAPoolIsCollected: until a pool is gone, the group of its name and the group that it has recorded

@@ -48,7 +48,7 @@ func TestPoolLife(t *testing.T) {
 	l.runFor(4 * time.Minute)
 	before := l.writes
 	l.runFor(time.Hour)
-	assert.Equal(t, before, l.writes, "settled, and written all the same")
+	assert.Equal(t, before, l.writes, "a settled pool was written")
 }
 
 // TestPoolKilledAnywhere kills the manager at every call to any port, once before and once after the call takes
@@ -151,7 +151,7 @@ func TestP48PoolSpelledOtherwise(t *testing.T) {
 	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &two })
 	l.runFor(10 * time.Minute)
 	require.Len(t, l.seen().Instances, 2)
-	require.Len(t, l.drained, 1, "it was drained")
+	require.Len(t, l.drained, 1, "the other instance was drained")
 	require.Zero(t, l.drained[n.Name])
 	require.True(t, slices.ContainsFunc(l.seen().Instances, func(i machinepool.Instance) bool { return strings.ToUpper(i.ProviderID) == id }))
 	require.Contains(t, object.FindCondition(l.pool().Status.Conditions, machinepool.ConditionNodesUnmatched).Message, "node "+n.Name+" has no known owner")
@@ -209,7 +209,7 @@ func TestPoolOfAUsersSecret(t *testing.T) {
 	_, err = w.secrets.Create(t.Context(), boot)
 	require.NoError(t, err)
 	l.runFor(2 * time.Minute)
-	require.Equal(t, machinepool.PhaseProvisioned, l.pool().Status.Phase, "without a cluster nothing runs")
+	require.Equal(t, machinepool.PhaseProvisioned, l.pool().Status.Phase, "without a cluster a pool is never Running")
 	require.NotNil(t, got)
 	require.Equal(t, "x", string(got.Data[machine.UserData]))
 }
@@ -325,7 +325,7 @@ func poolsHaveNoOrphans(t *testing.T, spell func(string) string) {
 		w.now = w.now.Add(time.Minute)
 	}
 	left := vms.VMs()
-	require.Len(t, left, 1, "the stray goes, and nothing else")
+	require.Len(t, left, 1, "only the orphan VM is deleted")
 	require.Equal(t, ours, left[0].ID)
 	marked := 0
 	nodes, err := w.nodes.List(t.Context(), store.Query{})

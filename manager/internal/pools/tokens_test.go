@@ -151,8 +151,8 @@ func TestPoolTokens(t *testing.T) {
 	b.shown = ""
 	l.edit(func(p *machinepool.Pool) { p.Spec.Template.NodeTemplate.Labels = map[string]string{"disk": "large"} })
 	l.runFor(time.Minute)
-	require.Equal(t, "join token-1-of-the-pool token-1-of-the-pool", b.shown, "an update")
-	require.Equal(t, 3, b.ensured, "it may replace instances")
+	require.Equal(t, "join token-1-of-the-pool token-1-of-the-pool", b.shown, "an update passes the token on")
+	require.Equal(t, 3, b.ensured, "an update may replace instances, so the token is renewed")
 
 	require.NoError(t, l.pools.Delete(t.Context(), poolKey, l.pool().UID))
 	l.runFor(2 * time.Minute)
