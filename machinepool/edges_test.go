@@ -166,16 +166,16 @@ func TestRetryTimes(t *testing.T) {
 		plan := decide(t, w, failed(code, w.now))
 		require.Equal(t, machinepool.ReasonRetryAt, plan.Why.Reason, "%s: %v", code, plan.Why)
 		assert.Equal(t, w.now.Add(wait), plan.At, code.String())
-		assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, failed(code, w.now.Add(-wait))).Why.Reason, "the gate is open")
+		assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, failed(code, w.now.Add(-wait))).Why.Reason, "the wait is over")
 		assert.Equal(t, machinepool.ReasonRetryAt, decide(t, w, failed(code, w.now.Add(-wait+1))).Why.Reason)
 	}
-	assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, failed(codes.Unavailable, w.now.Add(time.Hour))).Why.Reason, "from the future")
+	assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, failed(codes.Unavailable, w.now.Add(time.Hour))).Why.Reason, "a failure in the future does not wait")
 	other := failed(codes.Unavailable, w.now)
 	other.Secret = "s2"
-	assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, other).Why.Reason, "other secrets")
+	assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, other).Why.Reason, "other secrets end the wait")
 	often := failed(codes.Unavailable, w.now)
 	often.Failures = 3
-	assert.Equal(t, w.now.Add(21*time.Second), decide(t, w, often).At, "it backs off")
+	assert.Equal(t, w.now.Add(21*time.Second), decide(t, w, often).At, "the wait grows with the failures")
 	w.policy.QuotaRetry = time.Minute
 	assert.Equal(t, w.now.Add(61*time.Second), decide(t, w, failed(codes.ResourceExhausted, w.now)).At)
 }
@@ -240,7 +240,7 @@ func waitsForChange(t *testing.T, effect string, code codes.Code, cause func(*wo
 		require.Greater(t, calls(), before)
 		return
 	}
-	require.Equal(t, 1, calls(), "made again")
+	require.Equal(t, 1, calls(), "the call was repeated")
 	require.Equal(t, machinepool.ReasonWaitForChange, s.wait.Why.Reason)
 	require.Equal(t, effect == "GetGroup" || effect == "DeleteGroup", s.wait.At.IsZero(), "%s", s.wait.At)
 	for i, change := range []func(){
@@ -344,7 +344,7 @@ func TestBootstrapData(t *testing.T) {
 	o := s.observe()
 	o.Bootstrap = nil
 	plan := decide(t, w, o)
-	assert.Nil(t, plan.Write, "not looked")
+	assert.Nil(t, plan.Write, "nothing is decided before the bootstrap data were looked at")
 	for _, c := range []struct {
 		boot   machinepool.BootstrapAnswer
 		config string
@@ -386,7 +386,7 @@ func TestToken(t *testing.T) {
 	assert.Nil(t, decide(t, w, observe(5*time.Minute+1)).Effect)
 	once := observe(time.Minute)
 	once.Renewed = &machine.Outcome{}
-	assert.NotEqual(t, want, decide(t, w, once).Effect, "twice in a pass")
+	assert.NotEqual(t, want, decide(t, w, once).Effect, "the token is renewed twice in a pass")
 	none := observe(time.Minute)
 	none.Bootstrap.TokenExpires = time.Time{}
 	assert.NotEqual(t, want, decide(t, w, none).Effect, "there is no token")
@@ -395,14 +395,14 @@ func TestToken(t *testing.T) {
 	waiting := observe(5*time.Minute + 3*time.Second)
 	waiting.Group = w.observed()
 	waiting.Group.Target = 3
-	assert.Equal(t, w.now.Add(3*time.Second), decide(t, w, waiting).At, "in time")
+	assert.Equal(t, w.now.Add(3*time.Second), decide(t, w, waiting).At, "the token is renewed in time")
 	unseen := observe(time.Minute)
 	unseen.Nodes = nil
-	assert.Equal(t, want, decide(t, w, unseen).Effect, "before it grows, regardless of what is known of the nodes")
+	assert.Equal(t, want, decide(t, w, unseen).Effect, "the token is renewed before the pool grows, even if no nodes are known")
 	shrinking := edited(observe(time.Minute), func(p *machinepool.Pool) { n := int32(1); p.Spec.Replicas = &n })
 	shrinking.Nodes = map[string]*machine.Node{}
 	plan := decide(t, w, reported(t, w, shrinking))
-	assert.Equal(t, machinepool.ReasonLeaving, plan.Why.Reason, "nothing is to come")
+	assert.Equal(t, machinepool.ReasonLeaving, plan.Why.Reason, "no instance will join")
 }
 
 // A rejected update has changed nothing: if its template is taken back, no other call is needed. While
@@ -518,15 +518,15 @@ func TestTokenWhileInstancesAreReplaced(t *testing.T) {
 	boot.TokenExpires = w.now.Add(time.Minute)
 	w.boot = &boot
 	want := machinepool.Renew{Until: w.now.Truncate(time.Second).Add(15 * time.Minute)}
-	assert.NotEqual(t, want, decide(t, w, s.observe()).Effect, "all have joined")
+	assert.NotEqual(t, want, decide(t, w, s.observe()).Effect, "all instances have joined")
 
 	w.roll("large")
 	update := s.observe()
 	update.Pool.Status.ObservedGeneration = update.Pool.Generation
-	assert.Equal(t, want, decide(t, w, update).Effect, "before the update")
+	assert.Equal(t, want, decide(t, w, update).Effect, "the token is renewed before the update")
 	once := *update
 	once.Renewed = &machine.Outcome{}
-	assert.NotEqual(t, want, decide(t, w, &once).Effect, "twice in a pass")
+	assert.NotEqual(t, want, decide(t, w, &once).Effect, "the token is renewed twice in a pass")
 	w.roll("small")
 
 	extra := "blue:///9"
@@ -538,12 +538,12 @@ func TestTokenWhileInstancesAreReplaced(t *testing.T) {
 			p.Spec.ProviderIDs, p.Status.Replicas, p.Status.ObservedGeneration = w.ids(), int32(len(w.ids())), p.Generation
 		})
 	}
-	assert.Equal(t, want, decide(t, w, surge()).Effect, "an instance more than is wanted has no node yet")
+	assert.Equal(t, want, decide(t, w, surge()).Effect, "a surplus instance has no node yet")
 	w.group.instances[extra].Going = true
-	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "it is being removed")
+	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "the instance without a node is being removed")
 	w.group.instances[extra].Going = false
 	w.join()
-	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "it has joined")
+	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "the instance has joined")
 }
 
 // TestOwnToken: the caller's own token is created only for a pool that was just read, and removed after the
@@ -566,7 +566,7 @@ func TestOwnToken(t *testing.T) {
 	p := w.pool().Clone()
 	p.DeletedAt, p.Status.Phase = start, machinepool.PhaseDeleting
 	o = &machinepool.Observation{Pool: p, Class: w.class, Bootstrap: &own, Fresh: true}
-	assert.Equal(t, machinepool.DeleteGroup{}, decide(t, w, o).Effect, "the group is first")
+	assert.Equal(t, machinepool.DeleteGroup{}, decide(t, w, o).Effect, "the group is deleted before the token")
 	o.GroupDeleted, o.Fresh = &machinepool.Group{}, false
 	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
 	o.Fresh = true

@@ -95,12 +95,12 @@ func TestRemovalCount(t *testing.T) {
 	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Target = 3 })
 	assert.Len(t, chosen(t, decide(t, w, o)), 1, "the provider removes two already")
 	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Target = 3; g.Instances[0].Going = true; g.Instances[1].Going = true })
-	assert.Equal(t, w.ids()[2:3], chosen(t, decide(t, w, o)), "two are going, and are not chosen")
+	assert.Equal(t, w.ids()[2:3], chosen(t, decide(t, w, o)), "the two that are being removed are not chosen")
 	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Instances[0].Going = true })
 	assert.Len(t, chosen(t, decide(t, w, o)), 2, "the provider replaces the one it is removing, until the target is lowered")
 	w, o = shrinking(t, 2, nil)
 	o.Looked = false
-	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, o).Effect, "chosen from the group as it is now")
+	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, o).Effect, "the group is read before instances are chosen")
 	o.Features = machinepool.Features{}
 	o.Looked = true
 	assert.Equal(t, machinepool.ReasonAnnounce, decide(t, w, o).Why.Reason, "the provider chooses")
@@ -137,7 +137,7 @@ func TestUncordonIfInstancesStay(t *testing.T) {
 	o.Kept = &machine.Outcome{}
 	assert.Empty(t, chosen(t, decide(t, w, o)))
 	o.Kept, o.NoDrain = nil, true
-	assert.Empty(t, chosen(t, decide(t, w, o)), "nobody drains")
+	assert.Empty(t, chosen(t, decide(t, w, o)), "without a drainer")
 	o.NoDrain = false
 	o.Group.Instances[0].AwaitsDrain = true
 	o = withLeaving(o, leaving(ids[0], w.now))
@@ -170,15 +170,15 @@ func TestReplacement(t *testing.T) {
 	w.ready(w.ids()[2], object.False)
 	sick := s.observe()
 	sick.Looked, sick.Bootstrap = true, nil
-	assert.Equal(t, machinepool.ReasonWaiting, decide(t, w, reported(t, w, sick)).Why.Reason, "another one is missing")
+	assert.Equal(t, machinepool.ReasonWaiting, decide(t, w, reported(t, w, sick)).Why.Reason, "no instance is replaced while another is missing")
 	w.ready(w.ids()[2], object.True)
 	o.Group.Instances[2].AwaitsDrain = true
-	assert.Equal(t, w.ids()[2:], chosen(t, decide(t, w, o)), "while another one leaves, none is replaced")
+	assert.Equal(t, w.ids()[2:], chosen(t, decide(t, w, o)), "no instance is replaced while another is removed")
 	o = withLeaving(o, machinepool.Leaving{ProviderID: w.ids()[0], Exit: machinepool.ExitReplace, Since: w.now})
 	assert.Equal(t, []string{w.ids()[0], w.ids()[2]}, chosen(t, decide(t, w, o)))
 	withdrawn := withLeaving(o, machinepool.Leaving{ProviderID: w.ids()[2], Exit: machinepool.ExitReplace, Since: w.now})
 	withdrawn.NoDrain, withdrawn.Group = true, w.observed()
-	assert.Equal(t, w.ids()[:1], chosen(t, decide(t, w, withdrawn)), "its node does not ask any more, another one does")
+	assert.Equal(t, w.ids()[:1], chosen(t, decide(t, w, withdrawn)), "only the instance whose node still asks is replaced")
 }
 
 // An empty instance is removed, by the call for its reason to leave. The others wait, until the timeout.
@@ -212,7 +212,7 @@ func TestRemovalAfterDrain(t *testing.T) {
 	nobody := *ready
 	nobody.Drain, nobody.NoDrain = nil, true
 	w.now = start.Add(3 * time.Minute)
-	assert.Equal(t, &machinepool.RemoveInstances{ProviderIDs: ids[:2]}, decide(t, w, &nobody).Effect, "nobody drains")
+	assert.Equal(t, &machinepool.RemoveInstances{ProviderIDs: ids[:2]}, decide(t, w, &nobody).Effect, "without a drainer")
 	nobody.NoDrain, nobody.Drain, nobody.Nodes = false, &machinepool.DrainAnswer{}, nil
 	assert.Nil(t, decide(t, w, &nobody).Effect, "unknown nodes do not count as empty")
 }
@@ -227,7 +227,7 @@ func TestReplacedInstancesAreBounded(t *testing.T) {
 	w.scaleTo(4)
 	live(10 * time.Hour)
 	require.LessOrEqual(t, w.removed, 10)
-	require.GreaterOrEqual(t, w.removed, 9, "it is tried again")
+	require.GreaterOrEqual(t, w.removed, 9, "the call is tried again")
 	held := object.FindCondition(w.pool().Status.Conditions, machinepool.ConditionScaleDownHeld)
 	require.NotNil(t, held)
 	require.Equal(t, object.True, held.Status)

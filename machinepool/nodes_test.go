@@ -121,9 +121,9 @@ func TestP48NodesThatComeLate(t *testing.T) {
 
 	w.scaleTo(0)
 	require.NoError(t, s.until(2*time.Hour, w.supply))
-	require.Equal(t, ids[:1], w.ids(), "not empty, as far as is known")
+	require.Equal(t, ids[:1], w.ids(), "the instance is not known to be empty")
 	require.NoError(t, s.until(10*time.Minute, w.supply))
-	assert.Empty(t, w.ids(), "its time is up")
+	assert.Empty(t, w.ids(), "the drain timeout is over")
 	assert.Empty(t, w.violation)
 }
 

@@ -46,7 +46,7 @@ func TestClassRemovedDuringDeletion(t *testing.T) {
 	o := &machinepool.Observation{Pool: p, GroupDeleted: &machinepool.Group{}, Fresh: true}
 	assert.Equal(t, machinepool.RemoveBootstrap{}, decide(t, w, o).Effect)
 	o.GroupDeleted.Code = codes.NotFound
-	assert.Equal(t, machinepool.RemoveBootstrap{}, decide(t, w, o).Effect, "there was none")
+	assert.Equal(t, machinepool.RemoveBootstrap{}, decide(t, w, o).Effect, "there was no group")
 	o.GroupDeleted = nil
 	assert.Equal(t, machinepool.ReasonClassGone, decide(t, w, o).Why.Reason)
 }
@@ -189,8 +189,8 @@ func TestP60OneAnswerIsNotBelieved(t *testing.T) {
 		live(5 * time.Minute)
 		require.Empty(t, w.violation)
 		require.True(t, w.settled(), "%+v", w.pool().Status)
-		require.NotContains(t, s.calls, "CreateGroup", "it was there all the time")
-		require.NotContains(t, s.calls, "ScaleGroup", "the provider would choose whom to remove, undrained")
+		require.NotContains(t, s.calls, "CreateGroup", "the group existed all the time")
+		require.NotContains(t, s.calls, "ScaleGroup", "the provider would choose instances to remove, undrained")
 		require.Equal(t, made, w.numbers, "another instance was made")
 	})
 }
@@ -267,7 +267,7 @@ func TestMemory(t *testing.T) {
 	require.Equal(t, start.Add(2), m.Gone)
 	require.Equal(t, before, m.Missed)
 	m.See(pool, group(codes.NotFound, -time.Hour))
-	require.Equal(t, start.Add(-time.Hour), m.Gone, "the clock was set back: counted again")
+	require.Equal(t, start.Add(-time.Hour), m.Gone, "after the clock was set back, the count begins again")
 	m.See(pool, group(codes.OK, 5, "a", "b", "c"))
 	require.Zero(t, m.Gone)
 	require.Empty(t, m.Missed)

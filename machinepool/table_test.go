@@ -109,8 +109,8 @@ func TestTerminal(t *testing.T) {
 	}
 	assert.True(t, machinepool.ScalePool.Terminal(codes.ResourceExhausted))
 	assert.True(t, machinepool.CreatePool.Terminal(codes.AlreadyExists))
-	assert.False(t, machinepool.GetPoolStatus.Terminal(codes.NotFound), "there is none: it is made")
-	assert.False(t, machinepool.ScalePool.Terminal(codes.NotFound), "it is looked for, and made again")
+	assert.False(t, machinepool.GetPoolStatus.Terminal(codes.NotFound), "a missing group is created")
+	assert.False(t, machinepool.ScalePool.Terminal(codes.NotFound), "a missing group is looked for, and created again")
 	assert.Len(t, machinepool.Calls(), 9)
 	changing := 0
 	for _, call := range append(machinepool.Calls(), machinepool.DeleteBootstrap, machinepool.RenewToken, "") {
