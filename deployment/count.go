@@ -440,7 +440,7 @@ func (f *setState) leavingCount() (n int32) {
 func (f *setState) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
 		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: max(0, f.available-f.leaving-f.choicesAvailable),
-		Terminating: f.terminating, Going: f.set.Deleted(), Marked: int32(len(f.choicesNew)), Accounted: f.choicesKnown + f.pausedUnavailable,
+		Terminating: f.terminating, Deleting: f.set.Deleted(), Chosen: int32(len(f.choicesNew)), Accounted: f.choicesKnown + f.pausedUnavailable,
 		Selected: f.underWay, Selectable: f.selectable, Paused: f.paused,
 	}
 	if !raised {

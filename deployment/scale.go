@@ -165,17 +165,17 @@ func (d *state) repair() (Plan, bool) {
 
 // These errors of ScaleDown say why it is refused, for errors.Is. The error names the object.
 var (
-	// ErrGoing: the deployment is being deleted.
-	ErrGoing = errors.New("it is being deleted")
+	// ErrDeleting: the deployment is being deleted.
+	ErrDeleting = errors.New("it is being deleted")
 	// ErrSize: the size is negative, or above the present one.
 	ErrSize = errors.New("the size must be from 0 to the present one")
 	// ErrTooMany: more machines are named than replicas are removed.
 	ErrTooMany = errors.New("more machines are named than replicas are removed")
 	// ErrNotMember: a named machine is not the deployment's.
 	ErrNotMember = errors.New("the deployment has no such machine")
-	// ErrLeaving: a named machine is being deleted already, or was chosen for deletion before. It can't be
+	// ErrMachineDeleting: a named machine is being deleted already, or was chosen for deletion before. It can't be
 	// deleted twice.
-	ErrLeaving = errors.New("it is being deleted, or chosen for deletion, already")
+	ErrMachineDeleting = errors.New("it is being deleted, or chosen for deletion, already")
 	// ErrNamedTwice: a machine is named twice.
 	ErrNamedTwice = errors.New("it is named twice")
 	// ErrNoKey: Keys.DeletionCandidates is empty, so machines can't be named.
@@ -199,7 +199,7 @@ func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Tim
 		return nil, fmt.Errorf("scaling deployment %s from %d to %d: %w", d.Key, d.Spec.Replicas, to, err)
 	}
 	if d.Deleted() {
-		return refuse(ErrGoing)
+		return refuse(ErrDeleting)
 	}
 	listed, _ := parseDeletionCandidates(d.Annotations[p.Keys.DeletionCandidates])
 	if to == d.Spec.Replicas && allListed(listed, names) {
@@ -266,11 +266,11 @@ func (o *Observation) checkCandidate(name string, listed []machineset.DeletionCa
 	case m == nil:
 		return ErrNotMember
 	case m.Deleted() || owner.Deleted():
-		return ErrLeaving
+		return ErrMachineDeleting
 	}
 	named := func(v machineset.DeletionCandidate) bool { return v.Name == name }
 	if slices.ContainsFunc(listed, named) || slices.ContainsFunc(owner.Instructions.DeletionCandidates, named) {
-		return ErrLeaving
+		return ErrMachineDeleting
 	}
 	return nil
 }

@@ -292,7 +292,7 @@ func TestScaleDownRefuses(t *testing.T) {
 	}{
 		{-1, nil, deployment.ErrSize}, {4, nil, deployment.ErrSize}, {2, []string{a, b}, deployment.ErrTooMany},
 		{3, []string{a}, deployment.ErrTooMany}, {2, []string{"nobody"}, deployment.ErrNotMember}, {2, []string{""}, deployment.ErrNotMember},
-		{2, []string{others}, deployment.ErrNotMember}, {2, []string{deleted}, deployment.ErrLeaving}, {1, []string{a, a}, deployment.ErrNamedTwice},
+		{2, []string{others}, deployment.ErrNotMember}, {2, []string{deleted}, deployment.ErrMachineDeleting}, {1, []string{a, a}, deployment.ErrNamedTwice},
 		{2, []string{a}, nil}, {1, []string{a, b}, nil}, {0, nil, nil},
 	} {
 		changed, err := deployment.ScaleDown(o, line.names, line.to, p, begin)
@@ -314,17 +314,17 @@ func TestScaleDownRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, chosen, again, "a second call changes nothing")
 	_, err = deployment.ScaleDown(o, []string{a}, 1, p, begin)
-	require.ErrorIs(t, err, deployment.ErrLeaving, "a machine is chosen for one replica only")
+	require.ErrorIs(t, err, deployment.ErrMachineDeleting, "a machine is chosen for one replica only")
 	mine.Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: b, At: begin}}
 	_, err = deployment.ScaleDown(o, []string{b}, 1, p, begin)
-	require.ErrorIs(t, err, deployment.ErrLeaving)
+	require.ErrorIs(t, err, deployment.ErrMachineDeleting)
 	p.Keys.DeletionCandidates = ""
 	_, err = deployment.ScaleDown(o, []string{b}, 1, p, begin)
 	require.ErrorIs(t, err, deployment.ErrNoKey)
 	gone := d.Clone()
 	gone.DeletedAt = begin
 	_, err = deployment.ScaleDown(&deployment.Observation{Deployment: gone}, nil, 1, p, begin)
-	require.ErrorIs(t, err, deployment.ErrGoing)
+	require.ErrorIs(t, err, deployment.ErrDeleting)
 	_, err = deployment.ScaleDown(nil, nil, 1, p, begin)
 	require.True(t, errors.Is(err, decision.ErrNoObservation))
 	again, err = deployment.ScaleDown(o, []string{a}, 2, nil, begin)

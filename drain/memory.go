@@ -16,8 +16,8 @@ type Memory struct {
 	From time.Time
 	// Answers are the last ones by UID of the pod, for Detach by name of the attachment.
 	Answers map[string]Answer
-	// Going says when this process first saw that a pod is being deleted, by UID of the pod.
-	Going map[string]time.Time
+	// Terminating says when this process first saw that a pod is being deleted, by UID of the pod.
+	Terminating map[string]time.Time
 	// NoEviction: the cluster answered that it has no eviction API.
 	NoEviction bool
 	// Turn is the turn of the last pod with volumes that this process told to terminate. Even if the pod is
@@ -104,15 +104,15 @@ func (m *Memory) Note(uid string, a Answer) {
 // grow.
 func (m *Memory) See(pods []*Pod, all bool, now time.Time) {
 	for _, p := range pods {
-		if p == nil || p.GraceEnds.IsZero() || !m.Going[p.UID].IsZero() {
+		if p == nil || p.GraceEnds.IsZero() || !m.Terminating[p.UID].IsZero() {
 			continue
 		}
-		if m.Going == nil {
-			m.Going = map[string]time.Time{}
+		if m.Terminating == nil {
+			m.Terminating = map[string]time.Time{}
 		}
-		m.Going[p.UID] = now
+		m.Terminating[p.UID] = now
 	}
-	if all && max(len(m.Answers), len(m.Going)) > len(pods) {
+	if all && max(len(m.Answers), len(m.Terminating)) > len(pods) {
 		m.forget(pods)
 	}
 }
@@ -126,7 +126,7 @@ func (m *Memory) forget(pods []*Pod) {
 		}
 	}
 	maps.DeleteFunc(m.Answers, func(uid string, _ Answer) bool { return !there[uid] })
-	maps.DeleteFunc(m.Going, func(uid string, _ time.Time) bool { return !there[uid] })
+	maps.DeleteFunc(m.Terminating, func(uid string, _ time.Time) bool { return !there[uid] })
 }
 
 // answer returns the answer about a pod or an attachment. The zero Answer: none is known.
@@ -146,5 +146,5 @@ func (m *Memory) terminatingSince(uid string) time.Time {
 	if m == nil {
 		return time.Time{}
 	}
-	return m.Going[uid]
+	return m.Terminating[uid]
 }

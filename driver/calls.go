@@ -42,9 +42,9 @@ type CallsOptions struct {
 	// within grace after the end of ctx; do then goes on. limit is the time until the deadline that ctx
 	// was given, for clocks other than the process's; not positive: none. Nil: ctx and After are used.
 	Await func(ctx context.Context, limit, grace time.Duration, do func()) bool
-	// Told is called when a call becomes overdue, and when an overdue call returns. overdue is how many
-	// calls are overdue then. One goroutine at a time calls Told, which must not block. May be nil.
-	Told func(c OverdueCall, overdue int)
+	// Notify is called when a call becomes overdue, and when an overdue call returns. overdue is how many
+	// calls are overdue then. One goroutine at a time calls Notify, which must not block. May be nil.
+	Notify func(c OverdueCall, overdue int)
 }
 
 // OverdueCall is a call whose caller no longer waits for it.
@@ -78,7 +78,7 @@ type Calls struct {
 	late    map[callee]lateAnswer  // to calls that were overdue
 	serial  int                    // of the latest late answer
 
-	reporting sync.Mutex // held while Told is called; locked before mu
+	reporting sync.Mutex // held while Notify is called; locked before mu
 }
 
 // callee is what a call is about. One call at a time is made about each.
@@ -262,10 +262,10 @@ func (c *Calls) keep(u *underWay, response any) {
 	delete(c.late, oldest)
 }
 
-// report calls Told. It counts while it holds the lock reporting, so that the last call of Told gets
+// report calls Notify. It counts while it holds the lock reporting, so that the last call of Notify gets
 // the current number.
 func (c *Calls) report(call OverdueCall) {
-	if c.options.Told == nil {
+	if c.options.Notify == nil {
 		return
 	}
 	c.reporting.Lock()
@@ -273,7 +273,7 @@ func (c *Calls) report(call OverdueCall) {
 	c.mu.Lock()
 	n := len(c.overdue)
 	c.mu.Unlock()
-	c.options.Told(call, n)
+	c.options.Notify(call, n)
 }
 
 // Forget drops all late answers, including those of calls that are still under way. It is for a

@@ -57,7 +57,7 @@ func TestOverdueCallsReturnToTheirCaller(t *testing.T) {
 			var reported []driver.OverdueCall
 			calls := driver.NewCalls(driver.CallsOptions{
 				Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second, Now: time.Now, After: time.After,
-				Told: func(c driver.OverdueCall, n int) {
+				Notify: func(c driver.OverdueCall, n int) {
 					reported = append(reported, c)
 					assert.Equal(t, 2-len(reported), n)
 				},
@@ -101,7 +101,7 @@ func TestAnswerWithinGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := driver.NewCalls(driver.CallsOptions{
 			Timeouts: driver.Timeouts{Default: time.Minute}, Grace: 10 * time.Second, Now: time.Now, After: time.After,
-			Told: func(c driver.OverdueCall, _ int) { t.Errorf("%+v is overdue", c) },
+			Notify: func(c driver.OverdueCall, _ int) { t.Errorf("%+v is overdue", c) },
 		})
 		d := driver.Track(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
 			<-ctx.Done()

@@ -224,7 +224,7 @@ func (d *state) unjoined() bool {
 	}
 	return slices.ContainsFunc(d.instances, func(one Instance) bool {
 		leaves := func(l Leaving) bool { return l.ProviderID == one.ProviderID }
-		return !one.Going && d.node(one.ProviderID) == nil && !slices.ContainsFunc(d.s.Status.Leaving, leaves)
+		return !one.Terminating && d.node(one.ProviderID) == nil && !slices.ContainsFunc(d.s.Status.Leaving, leaves)
 	})
 }
 
@@ -297,7 +297,7 @@ func (d *state) scale() (Plan, bool) {
 func (d *state) staying() int32 {
 	n := int32(0)
 	for i := range d.instances {
-		if !d.instances[i].Going {
+		if !d.instances[i].Terminating {
 			n++
 		}
 	}

@@ -422,7 +422,7 @@ func TestRefusedUpdates(t *testing.T) {
 	w.group.instances[w.ids()[0]].AwaitsDrain = true
 	s.calls = nil
 	require.NoError(t, s.until(5*time.Minute, func() { w.supply(); w.join() }))
-	require.Contains(t, s.calls, ".TellDrained")
+	require.Contains(t, s.calls, ".ReportDrained")
 	require.Equal(t, machinepool.PhaseFailed, w.pool().Status.Phase)
 	s.calls = nil
 	w.roll("small")
@@ -539,9 +539,9 @@ func TestTokenWhileInstancesAreReplaced(t *testing.T) {
 		})
 	}
 	assert.Equal(t, want, decide(t, w, surge()).Effect, "a surplus instance has no node yet")
-	w.group.instances[extra].Going = true
+	w.group.instances[extra].Terminating = true
 	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "the instance without a node is being removed")
-	w.group.instances[extra].Going = false
+	w.group.instances[extra].Terminating = false
 	w.join()
 	assert.NotEqual(t, want, decide(t, w, surge()).Effect, "the instance has joined")
 }

@@ -121,7 +121,7 @@ func anyGroup(t *rapid.T, name string) *machinepool.Group {
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "instances") {
 			g.Instances = append(g.Instances, machinepool.Instance{
-				ProviderID: anyID.Draw(t, "instance"), Going: rapid.IntRange(0, 4).Draw(t, "going") == 0,
+				ProviderID: anyID.Draw(t, "instance"), Terminating: rapid.IntRange(0, 4).Draw(t, "going") == 0,
 				AwaitsDrain: rapid.IntRange(0, 4).Draw(t, "awaits") == 0,
 			})
 		}
@@ -186,7 +186,7 @@ func anyObservation(t *rapid.T) *machinepool.Observation {
 	case 2:
 		o.Scaled = anyGroup(t, "scaled")
 	case 3:
-		o.Deleted, o.Told = anyGroup(t, "removed"), anyGroup(t, "told")
+		o.Deleted, o.Reported = anyGroup(t, "removed"), anyGroup(t, "told")
 	case 4:
 		o.GroupDeleted = anyGroup(t, "deleted")
 	case 5:
@@ -249,7 +249,7 @@ func checkPlan(t *rapid.T, o *machinepool.Observation, policy *machinepool.Polic
 		for _, id := range e.ProviderIDs {
 			require.True(t, slices.ContainsFunc(o.Group.Instances, func(i machinepool.Instance) bool { return i.ProviderID == id }))
 		}
-	case machinepool.UpdateGroup, machinepool.ReplaceOne, *machinepool.TellDrained:
+	case machinepool.UpdateGroup, machinepool.ReplaceOne, *machinepool.ReportDrained:
 		checkOrder(t, o)
 	case machinepool.DeleteGroup, machinepool.RemoveBootstrap:
 		require.True(t, p.Deleted())

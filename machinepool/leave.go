@@ -53,7 +53,7 @@ func (d *state) anyToLeave() bool {
 		return true
 	}
 	for i := range d.instances {
-		if d.instances[i].AwaitsDrain && !d.instances[i].Going {
+		if d.instances[i].AwaitsDrain && !d.instances[i].Terminating {
 			return true
 		}
 	}
@@ -66,7 +66,7 @@ func (d *state) leaving() (want []Leaving, back []string) {
 	surplus, unlisted := d.surplus(), 0
 	for _, l := range d.s.Status.Leaving {
 		i, there := d.instance(l.ProviderID)
-		if !there || i.Going || contains(want, l.ProviderID) {
+		if !there || i.Terminating || contains(want, l.ProviderID) {
 			continue
 		}
 		switch {
@@ -97,7 +97,7 @@ func (d *state) leaving() (want []Leaving, back []string) {
 // withAwaited adds the instances whose drain the provider waits for.
 func (d *state) withAwaited(want []Leaving) []Leaving {
 	for i := range d.instances {
-		if in := &d.instances[i]; in.AwaitsDrain && !in.Going && !contains(want, in.ProviderID) {
+		if in := &d.instances[i]; in.AwaitsDrain && !in.Terminating && !contains(want, in.ProviderID) {
 			want = append(want, Leaving{in.ProviderID, ExitProvider, d.stamp()})
 		}
 	}
@@ -128,7 +128,7 @@ func (d *state) toReplace() string {
 		return ""
 	}
 	for i := range d.instances {
-		if id := d.instances[i].ProviderID; !d.instances[i].Going && !d.isUnlisted(id) && d.asksReplacement(id) && d.node(id) != nil {
+		if id := d.instances[i].ProviderID; !d.instances[i].Terminating && !d.isUnlisted(id) && d.asksReplacement(id) && d.node(id) != nil {
 			return id
 		}
 	}
@@ -170,7 +170,7 @@ func (d *state) choose(n int, listed []Leaving) []string {
 	free := d.unmatchedIDs()
 	for i := range d.instances {
 		in := &d.instances[i]
-		if in.Going || contains(listed, in.ProviderID) || d.isUnlisted(in.ProviderID) {
+		if in.Terminating || contains(listed, in.ProviderID) || d.isUnlisted(in.ProviderID) {
 			continue
 		}
 		v := deletionCandidate{id: in.ProviderID}
@@ -271,7 +271,7 @@ func (d *state) removeInstances(exit Exit, ids []string) Plan {
 	case ExitReplace:
 		return d.order(ReplaceInstance, ReplaceOne{ProviderID: ids[0]}, why)
 	case ExitProvider:
-		return d.order(InstancesDrained, &TellDrained{ProviderIDs: ids}, why)
+		return d.order(InstancesDrained, &ReportDrained{ProviderIDs: ids}, why)
 	case ExitScaleDown:
 	}
 	return d.order(DeleteInstances, &RemoveInstances{ProviderIDs: ids}, why)

@@ -94,9 +94,13 @@ func TestRemovalCount(t *testing.T) {
 	assert.Len(t, chosen(t, decide(t, w, o)), 3)
 	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Target = 3 })
 	assert.Len(t, chosen(t, decide(t, w, o)), 1, "the provider removes two already")
-	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Target = 3; g.Instances[0].Going = true; g.Instances[1].Going = true })
+	w, o = shrinking(t, 2, func(g *machinepool.Group) {
+		g.Target = 3
+		g.Instances[0].Terminating = true
+		g.Instances[1].Terminating = true
+	})
 	assert.Equal(t, w.ids()[2:3], chosen(t, decide(t, w, o)), "the two that are being removed are not chosen")
-	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Instances[0].Going = true })
+	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Instances[0].Terminating = true })
 	assert.Len(t, chosen(t, decide(t, w, o)), 2, "the provider replaces the one it is removing, until the target is lowered")
 	w, o = shrinking(t, 2, nil)
 	o.Looked = false
@@ -115,7 +119,7 @@ func TestLeavingListIsKept(t *testing.T) {
 	o = withLeaving(o, leaving(ids[4], w.now.Add(time.Hour)), leaving(ids[3], w.now))
 	got := status(t, decide(t, w, o)).Leaving
 	assert.Equal(t, w.now.Truncate(time.Second), got[0].Since, "a time in the future is replaced by now")
-	o.Group.Instances[4].Going = true
+	o.Group.Instances[4].Terminating = true
 	o = withLeaving(o, leaving(ids[4], w.now), leaving(ids[3], w.now))
 	got = status(t, decide(t, w, o)).Leaving
 	assert.Equal(t, []machinepool.Leaving{leaving(ids[3], w.now)}, got, "the provider is removing the other one already")

@@ -121,7 +121,7 @@ func (w *world) supply() {
 	}
 	w.group.ready = true
 	for _, id := range w.ids() {
-		if w.group.instances[id].Going {
+		if w.group.instances[id].Terminating {
 			w.drop(id)
 		}
 	}
@@ -228,7 +228,7 @@ func (w *world) carry(e machinepool.Effect, of *machinepool.Pool) *machinepool.G
 		w.group.made = madeFrom(of)
 	case *machinepool.RemoveInstances:
 		return w.removeInstances(e.ProviderIDs, true)
-	case *machinepool.TellDrained:
+	case *machinepool.ReportDrained:
 		return w.removeInstances(e.ProviderIDs, false)
 	case machinepool.ReplaceOne:
 		return w.removeInstances([]string{e.ProviderID}, false)
@@ -575,8 +575,8 @@ func (s *shell) changed(o *machinepool.Observation, e machinepool.Effect, answer
 		o.Deleted = answer
 	case machinepool.ReplaceOne:
 		o.Replaced = answer
-	case *machinepool.TellDrained:
-		o.Told = answer
+	case *machinepool.ReportDrained:
+		o.Reported = answer
 	}
 }
 

@@ -169,7 +169,7 @@ func (d *state) scaleDownUndone() bool {
 	if d.surplus() == 0 || len(known) <= int(d.wanted()) || int(d.staying()) < len(known) {
 		return false
 	}
-	return slices.ContainsFunc(d.instances, func(i Instance) bool { return !i.Going && !slices.Contains(known, i.ProviderID) })
+	return slices.ContainsFunc(d.instances, func(i Instance) bool { return !i.Terminating && !slices.Contains(known, i.ProviderID) })
 }
 
 // scaleDownHeld reports whether the recorded hold is for the size wanted now, and not over yet.

@@ -31,8 +31,8 @@ type Group struct {
 // Instance is one member of a group.
 type Instance struct {
 	ProviderID string
-	// Going: the provider is removing it, so it is not chosen to leave.
-	Going bool
+	// Terminating: the provider is removing it, so it is not chosen to leave.
+	Terminating bool
 	// AwaitsDrain: the provider will remove it once InstancesDrained says that it is empty.
 	AwaitsDrain bool
 }
@@ -107,9 +107,9 @@ type Observation struct {
 	// instance that an answer lacks is never given up.
 	Memory *Memory
 
-	// Created, Updated, Scaled, Deleted (of instances), Replaced and Told are
+	// Created, Updated, Scaled, Deleted (of instances), Replaced and Reported are
 	// the answers to the changing effects of this pass.
-	Created, Updated, Scaled, Deleted, Replaced, Told *Group
+	Created, Updated, Scaled, Deleted, Replaced, Reported *Group
 	// GroupDeleted and BootstrapDeleted are the answers to DeleteGroup and RemoveBootstrap.
 	GroupDeleted     *Group
 	BootstrapDeleted *machine.Outcome
@@ -165,9 +165,9 @@ type RemoveInstances struct{ ProviderIDs []string }
 // ReplaceOne makes the driver replace this instance with a new one (Observation.Replaced).
 type ReplaceOne struct{ ProviderID string }
 
-// TellDrained tells the driver that these instances, which it wants to remove,
-// are empty (Observation.Told).
-type TellDrained struct{ ProviderIDs []string }
+// ReportDrained tells the driver that these instances, which it wants to remove,
+// are empty (Observation.Reported).
+type ReportDrained struct{ ProviderIDs []string }
 
 // DrainNodes drains the nodes of these instances, as far as it can be done
 // without waiting (Observation.Drain).
@@ -199,7 +199,7 @@ func (UpdateGroup) effect()      {}
 func (ScaleGroup) effect()       {}
 func (*RemoveInstances) effect() {}
 func (ReplaceOne) effect()       {}
-func (*TellDrained) effect()     {}
+func (*ReportDrained) effect()   {}
 func (*DrainNodes) effect()      {}
 func (*KeepNodes) effect()       {}
 func (DeleteGroup) effect()      {}

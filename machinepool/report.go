@@ -63,7 +63,7 @@ func (d *state) changes() [6]call {
 		{ScalePool, o.Scaled},
 		{DeleteInstances, o.Deleted},
 		{ReplaceInstance, o.Replaced},
-		{InstancesDrained, o.Told},
+		{InstancesDrained, o.Reported},
 	}
 }
 

@@ -26,7 +26,7 @@ func newCalls(o *Options, e *engine.Engine) *calls {
 	c := &calls{options: o, engine: e}
 	c.Calls = driver.NewCalls(driver.CallsOptions{
 		Timeouts: driver.Timeouts{Default: o.Tuning.CallTimeout}, Grace: o.Tuning.CallGrace, Most: o.Tuning.OverdueCalls,
-		Now: o.Runtime.Now, After: time.After, Await: o.Runtime.Await, Told: c.report,
+		Now: o.Runtime.Now, After: time.After, Await: o.Runtime.Await, Notify: c.report,
 	})
 	return c
 }

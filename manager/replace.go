@@ -17,8 +17,8 @@ import (
 var (
 	// ErrNoOwner: the machine has no set that would make another.
 	ErrNoOwner = errors.New("no set owns it")
-	// ErrGoing: the machine is being deleted already.
-	ErrGoing = errors.New("it is being deleted")
+	// ErrDeleting: the machine is being deleted already.
+	ErrDeleting = errors.New("it is being deleted")
 	// ErrNoKey: the policy has no key for the request.
 	ErrNoKey = errors.New("the policy has no key for it")
 )
@@ -40,7 +40,7 @@ func (o *Options) requestReplacement(found *machine.Machine) error {
 	case request == "":
 		return ErrNoKey
 	case found.Deleted():
-		return ErrGoing
+		return ErrDeleting
 	case found.Owner == nil || found.Owner.Kind != machineset.OwnerKind || o.Store.Sets == nil:
 		return ErrNoOwner
 	case machineset.Requested(found, request):

@@ -267,5 +267,5 @@ func TestReplaceRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, p.Replace(ctx, lone.Key), manager.ErrNoOwner)
 	require.NoError(t, w.machines.Delete(ctx, lone.Key, ""))
-	require.ErrorIs(t, p.Replace(ctx, lone.Key), manager.ErrGoing)
+	require.ErrorIs(t, p.Replace(ctx, lone.Key), manager.ErrDeleting)
 }

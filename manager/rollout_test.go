@@ -149,7 +149,7 @@ func TestP20ScaleDownTakesWhatWasChosen(t *testing.T) {
 		chosen := keys[len(keys)-1].Name
 		require.NoError(t, p.ScaleDown(ctx, fleetKey, []string{chosen}, to))
 		require.NoError(t, p.ScaleDown(ctx, fleetKey, []string{chosen}, to), "asked again")
-		require.ErrorIs(t, p.ScaleDown(ctx, fleetKey, []string{chosen}, to-1), deployment.ErrLeaving)
+		require.ErrorIs(t, p.ScaleDown(ctx, fleetKey, []string{chosen}, to-1), deployment.ErrMachineDeleting)
 		p = w.until(p, w.settled(int(to)), unexpected(t))
 		_, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: chosen})
 		require.ErrorIs(t, err, store.ErrNotFound)

@@ -200,7 +200,7 @@ func (w *p30) checkSurplus(p *machinepool.Pool, ids []string) {
 	}
 	left := g.Target
 	for _, id := range ids {
-		if i := g.Find(id); i != nil && !i.Going {
+		if i := g.Find(id); i != nil && !i.Terminating {
 			left--
 		}
 	}

@@ -410,7 +410,7 @@ func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to in
 // again is useless.
 func isFinalRefusal(err error) bool {
 	for _, refusal := range []error{
-		deployment.ErrGoing, deployment.ErrSize, deployment.ErrTooMany, deployment.ErrNotMember, deployment.ErrLeaving,
+		deployment.ErrDeleting, deployment.ErrSize, deployment.ErrTooMany, deployment.ErrNotMember, deployment.ErrMachineDeleting,
 		deployment.ErrNamedTwice, deployment.ErrNoKey, manager.ErrNoDeployments, store.ErrNotFound,
 	} {
 		if errors.Is(err, refusal) {

@@ -51,7 +51,7 @@ func mayGetOrder(f rollout.Fleet, order rollout.Scale) bool {
 		}
 	}
 	set := find(f, order.Name)
-	return sets == 1 && !set.Paused && !set.Going && order.From == max(set.Spec, 0) && order.From != order.To
+	return sets == 1 && !set.Paused && !set.Deleting && order.From == max(set.Spec, 0) && order.From != order.To
 }
 
 // takesTooMany reports whether fewer machines than before stay available, and fewer than the floor.
@@ -86,7 +86,7 @@ func resized(f rollout.Fleet, order rollout.Scale) rollout.Fleet {
 func mostMachines(f rollout.Fleet) (n int64) {
 	for _, set := range f.Sets {
 		spec, exist := max(int64(set.Spec), 0), max(int64(set.Actual), 0)
-		if set.Going {
+		if set.Deleting {
 			spec = 0
 		}
 		if f.Strict {
@@ -210,7 +210,7 @@ func TestCheckRefuses(t *testing.T) {
 			[]rollout.Scale{{Name: "web-1", From: 6, To: 5}, {Name: "web-1", From: 5, To: 4}},
 		},
 		{rollout.RuleHeld, "rollout: web-1 from 6 to 5: the set is paused or being deleted, and stays at 6", func(f *rollout.Fleet) { f.Sets[0].Paused = true }, []rollout.Scale{{Name: "web-1", From: 6, To: 5}}},
-		{rollout.RuleHeld, "rollout: web-1 from 0 to 1: the set is paused or being deleted, and stays at 0", func(f *rollout.Fleet) { f.Sets[0].Going = true }, []rollout.Scale{{Name: "web-1", To: 1}}},
+		{rollout.RuleHeld, "rollout: web-1 from 0 to 1: the set is paused or being deleted, and stays at 0", func(f *rollout.Fleet) { f.Sets[0].Deleting = true }, []rollout.Scale{{Name: "web-1", To: 1}}},
 		{rollout.RuleFrom, "rollout: web-1 from 7 to 5: the size ordered until now is 6", nil, []rollout.Scale{{Name: "web-1", From: 7, To: 5}}},
 		{rollout.RuleChange, "rollout: web-1 from 6 to 6: changes nothing", nil, []rollout.Scale{{Name: "web-1", From: 6, To: 6}}},
 		{rollout.RuleSize, "rollout: web-1 from 6 to -1: -1 is beyond 0", nil, []rollout.Scale{{Name: "web-1", From: 6, To: -1}}},

@@ -22,13 +22,13 @@ type Set struct {
 	// Terminating is how many machines exist besides Actual and are being deleted. It is read by
 	// [Recreate], by [Resize] if the fleet has Apart, and by all functions if it has Strict.
 	Terminating int32
-	// Marked is how many of the set's machines a scaler has chosen for deletion with the replicas
+	// Chosen is how many of the set's machines a scaler has chosen for deletion with the replicas
 	// that it has just removed. The set shrinks by this number now, before the rest of a scale-down is
 	// shared among all sets. It does so even if R + S machines or fewer are ordered, as long as more than
 	// R are. It does not if availability would fall below the floor. More than Spec counts as Spec.
 	// The caller must tell the set which machines these are together with the order, and must not pass
 	// them again.
-	Marked int32
+	Chosen int32
 	// Selected is how many of Actual are selected for an update in place, being updated, or updated and
 	// not moved yet. They do not work meanwhile: none of them is in Available. Only [InPlace] reads it.
 	Selected int32
@@ -48,14 +48,14 @@ type Set struct {
 	// Paused says that the set gets no order and no selection. Its machines stay and count, including the
 	// unavailable ones.
 	Paused bool
-	// Going says that the set itself is being deleted: its Spec counts as 0, it gets no order, and
+	// Deleting says that the set itself is being deleted: its Spec counts as 0, it gets no order, and
 	// it is not the new one even if New is set.
-	Going bool
+	Deleting bool
 }
 
 // ordered returns Spec, or 0 if Spec is negative or the set is being deleted.
 func (s *Set) ordered() int32 {
-	if s.Going {
+	if s.Deleting {
 		return 0
 	}
 	return max(s.Spec, 0)
@@ -126,13 +126,13 @@ func (s *Set) line(b *strings.Builder, width int) {
 	}
 	fmt.Fprintf(b, "\n  %-*s  %s  spec %2d  actual %2d  available %2d", width, s.Name, template, s.Spec, s.Actual, s.Available)
 	number(b, "  terminating", s.Terminating)
-	number(b, "  marked", s.Marked)
+	number(b, "  marked", s.Chosen)
 	number(b, "  selected", s.Selected)
 	number(b, "  selectable", s.Selectable)
 	number(b, "  accounted", s.Accounted)
 	number(b, "  behind", s.Behind)
 	flag(b, "  paused", s.Paused)
-	flag(b, "  going", s.Going)
+	flag(b, "  going", s.Deleting)
 }
 
 func flag(b *strings.Builder, name string, is bool) {
@@ -158,7 +158,7 @@ func (f Fleet) whyStopped() Why {
 // newSet returns the position of the new set, or -1 if there is none.
 func (f Fleet) newSet() int {
 	for i := len(f.Sets) - 1; i >= 0; i-- {
-		if f.Sets[i].New && !f.Sets[i].Going {
+		if f.Sets[i].New && !f.Sets[i].Deleting {
 			return i
 		}
 	}

@@ -140,10 +140,10 @@ func FuzzFleet(f *testing.F) {
 			{Name: "a", Spec: 3, Actual: 3, Available: 3, Selectable: 3}, {Name: "b", New: true},
 		}}),
 		fleet(rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Unavailable: 1}, Strict: true, Sets: []rollout.Set{
-			{Name: "a", Spec: 2, Actual: 3, Available: 1, Terminating: 1}, {Name: "b", New: true, Spec: 1, Actual: 1, Selected: 1, Marked: 1},
+			{Name: "a", Spec: 2, Actual: 3, Available: 1, Terminating: 1}, {Name: "b", New: true, Spec: 1, Actual: 1, Selected: 1, Chosen: 1},
 		}}),
 		fleet(rollout.Fleet{Replicas: math.MaxInt32, Bounds: rollout.Bounds{Surge: math.MaxInt32, Unavailable: math.MaxInt32}, Manual: true, Sets: []rollout.Set{
-			{Name: "a", Paused: true, Spec: math.MaxInt32, Actual: math.MinInt32}, {Name: "a", New: true, Going: true}, {New: true, Selectable: math.MaxInt32},
+			{Name: "a", Paused: true, Spec: math.MaxInt32, Actual: math.MinInt32}, {Name: "a", New: true, Deleting: true}, {New: true, Selectable: math.MaxInt32},
 		}}),
 	)
 }

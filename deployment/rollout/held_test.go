@@ -20,12 +20,12 @@ func (n numbers) withTerminating(sets int) rollout.Fleet {
 	f.Apart = n.below(3) == 0
 	for i := range f.Sets {
 		set := &f.Sets[i]
-		set.Going = n.below(6) == 0
+		set.Deleting = n.below(6) == 0
 		if n.below(3) == 0 {
 			set.Terminating = n.count()
 		}
 		if n.below(3) == 0 { // unused, as most old sets are
-			*set = rollout.Set{Name: set.Name, New: set.New, Going: set.Going, Terminating: set.Terminating}
+			*set = rollout.Set{Name: set.Name, New: set.New, Deleting: set.Deleting, Terminating: set.Terminating}
 		}
 	}
 	return f
@@ -61,9 +61,9 @@ func newResizeOracle(f rollout.Fleet, lead string) *resizeOracle {
 
 // leader returns the set that Resize should let grow, and how many sets are in use.
 func leader(f rollout.Fleet) (name string, inUse int) {
-	newest, newestInUse, wanted := "", "", rollout.Set{Going: true}
+	newest, newestInUse, wanted := "", "", rollout.Set{Deleting: true}
 	for _, set := range f.Sets {
-		if set.Going {
+		if set.Deleting {
 			continue
 		}
 		newest = set.Name
@@ -76,7 +76,7 @@ func leader(f rollout.Fleet) (name string, inUse int) {
 		}
 	}
 	switch {
-	case !wanted.Going && (inUse == 0 || wanted.Spec > 0):
+	case !wanted.Deleting && (inUse == 0 || wanted.Spec > 0):
 		return wanted.Name, inUse
 	case inUse > 0:
 		return newestInUse, inUse
@@ -159,7 +159,7 @@ func (h *resizeOracle) extend() {
 func newName(f rollout.Fleet) string {
 	name := ""
 	for _, set := range f.Sets {
-		if set.New && !set.Going {
+		if set.New && !set.Deleting {
 			name = set.Name
 		}
 	}
@@ -172,7 +172,7 @@ func requireAsOracle(t *testing.T, f rollout.Fleet, orders []rollout.Scale, h *r
 	for _, c := range h.sets() {
 		set := find(after, c.name)
 		got := max(int64(set.Spec), 0)
-		if set.Going {
+		if set.Deleting {
 			got = 0
 		}
 		if got != c.spec {

@@ -117,7 +117,7 @@ func (n numbers) inPlace(sets int) rollout.Fleet {
 		if n.below(4) == 0 {
 			set.Selectable = min(max(n.count(), 0), set.Available)
 		}
-		set.Going = n.below(12) == 0
+		set.Deleting = n.below(12) == 0
 	}
 	return f
 }
@@ -257,7 +257,7 @@ func selectsWithinBudget(f rollout.Fleet, orders []rollout.Scale, selects []roll
 	l, n := count(then), int64(0)
 	underWay := int64(0)
 	for _, set := range then.Sets {
-		if !set.New && !set.Going {
+		if !set.New && !set.Deleting {
 			underWay += min(max(int64(set.Selected), 0), max(int64(set.Spec), 0))
 		}
 	}
@@ -279,7 +279,7 @@ func selectsWithinBudget(f rollout.Fleet, orders []rollout.Scale, selects []roll
 
 // mostSelectable returns how many machines of a set may be selected at most.
 func mostSelectable(f rollout.Fleet, set rollout.Set) int32 {
-	if set.New || set.Going || f.Manual || f.NoSelect || set.Actual > set.Spec {
+	if set.New || set.Deleting || f.Manual || f.NoSelect || set.Actual > set.Spec {
 		return 0
 	}
 	return min(set.Selectable, set.Available)
@@ -325,7 +325,7 @@ func checkStopReason(f rollout.Fleet, why rollout.Why) error {
 func gone(f rollout.Fleet) rollout.Fleet {
 	f.Sets = append([]rollout.Set(nil), f.Sets...)
 	for i := range f.Sets {
-		if set := &f.Sets[i]; set.Going {
+		if set := &f.Sets[i]; set.Deleting {
 			set.Spec, set.New = 0, false
 		}
 	}
@@ -346,7 +346,7 @@ func TestP11InPlaceAnyInput(t *testing.T) {
 			f.Sets = append(f.Sets, rollout.Set{
 				Name: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "name"), New: rapid.Bool().Draw(t, "new"),
 				Spec: draw("spec"), Actual: draw("actual"), Available: draw("available"), Selected: draw("selected"),
-				Selectable: draw("selectable"), Going: rapid.Bool().Draw(t, "going"),
+				Selectable: draw("selectable"), Deleting: rapid.Bool().Draw(t, "going"),
 			})
 		}
 		before := append([]rollout.Set(nil), f.Sets...)
@@ -369,7 +369,7 @@ func TestP11InPlaceAnyInput(t *testing.T) {
 // Invariants: P11
 func TestMarksWithoutMachines(t *testing.T) {
 	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Unavailable: 3}, Sets: []rollout.Set{
-		{Name: "a", Spec: 1, Marked: 1}, {Name: "b", Spec: 5, Actual: 5, Available: 5, Marked: 5, Selectable: 5}, {Name: "c", New: true},
+		{Name: "a", Spec: 1, Chosen: 1}, {Name: "b", Spec: 5, Actual: 5, Available: 5, Chosen: 5, Selectable: 5}, {Name: "c", New: true},
 	}}
 	orders, _, _ := rollout.InPlace(f, nil, nil)
 	require.NotEmpty(t, orders)

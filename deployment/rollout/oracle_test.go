@@ -43,7 +43,7 @@ func newOracle(f rollout.Fleet) *oracle {
 	for _, set := range f.Sets {
 		c := &tally{name: set.Name, spec: max(int64(set.Spec), 0), actual: max(int64(set.Actual), 0)}
 		c.available = min(max(int64(set.Available), 0), c.actual)
-		if c.deleted = set.Going; c.deleted {
+		if c.deleted = set.Deleting; c.deleted {
 			c.spec = 0
 		}
 		c.before = c.spec
@@ -51,11 +51,11 @@ func newOracle(f rollout.Fleet) *oracle {
 		pending := max(0, c.actual-actsOn-min(max(int64(set.Accounted), 0), c.actual-c.available))
 		c.unseen = c.spec > actsOn && pending > 0
 		c.secured = max(0, c.available-pending)
-		c.marked = min(max(int64(set.Marked), 0), c.spec)
+		c.marked = min(max(int64(set.Chosen), 0), c.spec)
 		if c.paused = set.Paused; c.paused {
 			c.marked = 0
 		}
-		if set.New && !set.Going {
+		if set.New && !set.Deleting {
 			o.current = c
 		} else {
 			o.old = append(o.old, c)

@@ -37,7 +37,7 @@ func namesPaused(f rollout.Fleet, why rollout.Why) error {
 	}
 	set := find(f, why.Set)
 	spec := max(set.Spec, 0)
-	if set.Going {
+	if set.Deleting {
 		spec = 0
 	}
 	if !set.Paused || why.Count != max(int64(spec), int64(set.Actual), 0) {
@@ -64,7 +64,7 @@ func TestP5P7PausedSets(t *testing.T) {
 			f = extreme.withPaused(extreme.fleet(4))
 		}
 		for j := range f.Sets {
-			f.Sets[j].Marked = int32(r.IntN(8)/6) * int32(r.IntN(3))
+			f.Sets[j].Chosen = int32(r.IntN(8)/6) * int32(r.IntN(3))
 		}
 		orders = compareWithOracle(t, f, orders)
 		_, why := rollout.Step(f, nil)

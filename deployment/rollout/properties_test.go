@@ -181,7 +181,7 @@ func count(f rollout.Fleet) counts {
 	l.ceiling, l.floor = l.wanted+surge, max(l.wanted-unavailable, 0)
 	for _, set := range f.Sets {
 		spec, actual := max(int64(set.Spec), 0), max(int64(set.Actual), 0)
-		if set.Going {
+		if set.Deleting {
 			spec = 0
 		}
 		usable := min(max(int64(set.Available), 0), actual, spec)
@@ -190,7 +190,7 @@ func count(f rollout.Fleet) counts {
 		l.usable += usable
 		available, most := removable(set)
 		l.secure += min(spec, available-most)
-		if set.New && !set.Going {
+		if set.New && !set.Deleting {
 			l.newSpec, l.newUsable, l.hasNew = spec, usable, true
 		}
 	}
@@ -201,7 +201,7 @@ func count(f rollout.Fleet) counts {
 // before they became available.
 func removable(set rollout.Set) (available, most int64) {
 	spec, actual := max(int64(set.Spec), 0), max(int64(set.Actual), 0)
-	if set.Going {
+	if set.Deleting {
 		spec = 0
 	}
 	available = min(max(int64(set.Available), 0), actual)
@@ -215,7 +215,7 @@ func removable(set rollout.Set) (available, most int64) {
 func left(f, then rollout.Fleet, lost []int64) (n int64) {
 	for i, set := range f.Sets {
 		size := max(int64(then.Sets[i].Spec), 0)
-		if set.Going {
+		if set.Deleting {
 			size = 0
 		}
 		available, _ := removable(set)

@@ -66,7 +66,7 @@ func (f Fleet) lead() (lead, inUse int) {
 	for i := range f.Sets {
 		set := &f.Sets[i]
 		switch {
-		case set.Going:
+		case set.Deleting:
 			continue
 		case set.ordered() > 0:
 			inUse++

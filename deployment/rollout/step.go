@@ -152,9 +152,9 @@ func (m *member) read(set *Set) {
 	pending := max(0, m.actual-accounted-(m.spec-behind))
 	m.secured = max(0, m.available-pending)
 	m.unseen = min(pending, behind)
-	m.deleted = set.Going
+	m.deleted = set.Deleting
 	m.terminating = max(int64(set.Terminating), 0)
-	m.marked = min(max(int64(set.Marked), 0), m.spec)
+	m.marked = min(max(int64(set.Chosen), 0), m.spec)
 	if m.paused = set.Paused; m.paused {
 		m.marked = 0
 	}

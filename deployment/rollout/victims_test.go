@@ -278,7 +278,7 @@ func markedFleets() *rapid.Generator[rollout.Fleet] {
 	return rapid.Custom(func(t *rapid.T) rollout.Fleet {
 		f := fleets().Draw(t, "fleet")
 		for i := range f.Sets {
-			f.Sets[i].Marked = rapid.SampledFrom([]int32{0, 0, 1, 2, 3, -1, 1 << 30}).Draw(t, "marked")
+			f.Sets[i].Chosen = rapid.SampledFrom([]int32{0, 0, 1, 2, 3, -1, 1 << 30}).Draw(t, "marked")
 		}
 		return f
 	})
@@ -303,7 +303,7 @@ func TestP20ChosenMachinesGoFromTheSetThatHasThem(t *testing.T) {
 		f := rollout.Fleet{Replicas: 9, Bounds: rollout.Bounds{Surge: 1, Unavailable: 1}, Sets: []rollout.Set{
 			{Name: "old", Spec: 6, Actual: 6, Available: 6}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4},
 		}}
-		f.Sets[chosen].Marked = 1
+		f.Sets[chosen].Chosen = 1
 		orders, _ := rollout.Step(f, nil)
 		size := map[string]int32{"old": 6, "new": 4}
 		for _, order := range orders {
@@ -324,7 +324,7 @@ func TestP20ChosenMachinesGoFromTheSetThatHasThem(t *testing.T) {
 // raised again.
 func TestP20ResizeRemovesChosenMachines(t *testing.T) {
 	f := rollout.Fleet{Replicas: 8, Bounds: rollout.Bounds{Surge: 2, Unavailable: 1}, Sets: []rollout.Set{
-		{Name: "old", Spec: 5, Actual: 5, Available: 5}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4, Marked: 1},
+		{Name: "old", Spec: 5, Actual: 5, Available: 5}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4, Chosen: 1},
 	}}
 	orders, _ := rollout.Resize(f, nil)
 	require.Len(t, orders, 1)
@@ -339,7 +339,7 @@ func TestP20ResizeRemovesChosenMachines(t *testing.T) {
 // chosen machines.
 func TestP20ChosenMachinesOfASetAboveReplicas(t *testing.T) {
 	f := rollout.Fleet{Replicas: 8, Bounds: rollout.Bounds{Unavailable: 2}, Sets: []rollout.Set{
-		{Name: "new", New: true, Spec: 10, Actual: 10, Available: 10, Marked: 2},
+		{Name: "new", New: true, Spec: 10, Actual: 10, Available: 10, Chosen: 2},
 	}}
 	for _, decide := range []func(rollout.Fleet, []rollout.Scale) ([]rollout.Scale, rollout.Why){rollout.Step, rollout.Resize, rollout.Recreate} {
 		orders, _ := decide(f, nil)
@@ -352,7 +352,7 @@ func TestP20ChosenMachinesOfASetAboveReplicas(t *testing.T) {
 // Invariants: P20
 func TestP20WhyCountsChosenMachines(t *testing.T) {
 	f := rollout.Fleet{Replicas: 4, Bounds: rollout.Bounds{Surge: 1, Unavailable: 1}, Sets: []rollout.Set{
-		{Name: "old", Spec: 6, Actual: 6, Available: 6, Marked: 1}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4},
+		{Name: "old", Spec: 6, Actual: 6, Available: 6, Chosen: 1}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4},
 	}}
 	orders, _ := rollout.Step(f, nil)
 	require.Equal(t, "old", orders[0].Name)

@@ -244,11 +244,11 @@ func TestValidatePoolAnswers(t *testing.T) {
 // TestValidatePoolInstances: instances are returned sorted and without duplicates, and the driver's own answer
 // does not change.
 func TestValidatePoolInstances(t *testing.T) {
-	mixed := []machinepool.Instance{{ProviderID: "c"}, {ProviderID: ""}, {ProviderID: "a", Going: true}, {ProviderID: "c", Going: true}, {ProviderID: " "}}
+	mixed := []machinepool.Instance{{ProviderID: "c"}, {ProviderID: ""}, {ProviderID: "a", Terminating: true}, {ProviderID: "c", Terminating: true}, {ProviderID: " "}}
 	given := &pooldriver.GetPoolStatusResponse{GroupID: "g", Instances: mixed, Failure: "f"}
 	d := pooldriver.Validate(answeringPool(func(machinepool.Call) any { return given }, nil), nil)
 	a, err := d.GetPoolStatus(t.Context(), &pooldriver.GetPoolStatusRequest{Request: wholeAsk.Request})
-	want := []machinepool.Instance{{ProviderID: "a", Going: true}, {ProviderID: "c"}}
+	want := []machinepool.Instance{{ProviderID: "a", Terminating: true}, {ProviderID: "c"}}
 	if err != nil || fmt.Sprint(a.Instances) != fmt.Sprint(want) || a.Failure != "f" {
 		t.Errorf("%+v, %v", a, err)
 	}

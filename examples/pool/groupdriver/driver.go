@@ -211,7 +211,7 @@ func (d *Driver) GetPoolStatus(ctx context.Context, q *pooldriver.GetPoolStatusR
 	for _, m := range g.Members {
 		if m.ProviderID != "" {
 			a.Instances = append(a.Instances, machinepool.Instance{
-				ProviderID: m.ProviderID, Going: m.Terminating, AwaitsDrain: m.DrainRequested && !m.Terminating,
+				ProviderID: m.ProviderID, Terminating: m.Terminating, AwaitsDrain: m.DrainRequested && !m.Terminating,
 			})
 		}
 	}

@@ -137,7 +137,7 @@ func (r *trial) awaiting(p *machinepool.Pool) []string {
 	}
 	var ids []string
 	for _, i := range a.Instances {
-		if i.AwaitsDrain && !i.Going {
+		if i.AwaitsDrain && !i.Terminating {
 			ids = append(ids, i.ProviderID)
 		}
 	}

@@ -108,9 +108,9 @@ func (m *Memory) Work() {
 	}
 }
 
-// work brings a group to its target. It removes instances that are Going first, then the youngest.
+// work brings a group to its target. It removes instances that are Terminating first, then the youngest.
 func (m *Memory) work(g *memoryGroup) {
-	maps.DeleteFunc(g.instances, func(_ string, i *memoryInstance) bool { return i.Going })
+	maps.DeleteFunc(g.instances, func(_ string, i *memoryInstance) bool { return i.Terminating })
 	for all := g.sorted(); int32(len(all)) > g.target; all = all[:len(all)-1] {
 		delete(g.instances, all[len(all)-1].ProviderID)
 	}

@@ -150,8 +150,8 @@ func (m *Memory) DeleteInstances(
 ) (*pooldriver.Response, error) {
 	return change(ctx, m, machinepool.DeleteInstances, req.Request, func(_ drivertest.MemorySpec, g *memoryGroup) {
 		for _, id := range req.ProviderIDs {
-			if i := g.instances[id]; i != nil && !i.Going {
-				i.Going = true
+			if i := g.instances[id]; i != nil && !i.Terminating {
+				i.Terminating = true
 				g.target = max(g.target-1, 0)
 			}
 		}
@@ -164,7 +164,7 @@ func (m *Memory) ReplaceInstance(
 ) (*pooldriver.Response, error) {
 	return change(ctx, m, machinepool.ReplaceInstance, req.Request, func(_ drivertest.MemorySpec, g *memoryGroup) {
 		if i := g.instances[req.ProviderID]; i != nil {
-			i.Going = true
+			i.Terminating = true
 		}
 	})
 }
@@ -176,7 +176,7 @@ func (m *Memory) InstancesDrained(
 	return change(ctx, m, machinepool.InstancesDrained, req.Request, func(_ drivertest.MemorySpec, g *memoryGroup) {
 		for _, id := range req.ProviderIDs {
 			if i := g.instances[id]; i != nil && i.AwaitsDrain {
-				i.Going = true
+				i.Terminating = true
 			}
 		}
 	})

@@ -25,7 +25,7 @@ func verb(e machinepool.Effect) engine.Verb {
 	case machinepool.ReadPool, machinepool.GetGroup:
 		return engine.Read
 	case machinepool.CreateGroup, machinepool.UpdateGroup, machinepool.ScaleGroup, machinepool.DeleteGroup,
-		*machinepool.RemoveInstances, machinepool.ReplaceOne, *machinepool.TellDrained, machinepool.RemoveBootstrap,
+		*machinepool.RemoveInstances, machinepool.ReplaceOne, *machinepool.ReportDrained, machinepool.RemoveBootstrap,
 		machinepool.Renew, machinepool.RemoveToken, *machinepool.DrainNodes, *machinepool.KeepNodes:
 	}
 	return engine.Mutate
@@ -45,7 +45,7 @@ func (p *pass) changes(e machinepool.Effect, pool string) []engine.Change {
 		call = machinepool.DeleteInstances.String()
 	case machinepool.ReplaceOne:
 		call = machinepool.ReplaceInstance.String()
-	case *machinepool.TellDrained:
+	case *machinepool.ReportDrained:
 		call = machinepool.InstancesDrained.String()
 	case machinepool.DeleteGroup:
 		call = machinepool.DeletePool.String()
@@ -105,7 +105,7 @@ func (p *pass) carryOut(ctx context.Context, e machinepool.Effect) (err error) {
 	case machinepool.GetGroup:
 		return p.getGroup(ctx)
 	case machinepool.CreateGroup, machinepool.UpdateGroup, machinepool.ScaleGroup,
-		*machinepool.RemoveInstances, machinepool.ReplaceOne, *machinepool.TellDrained:
+		*machinepool.RemoveInstances, machinepool.ReplaceOne, *machinepool.ReportDrained:
 		return p.change(ctx, e)
 	case *machinepool.DrainNodes:
 		p.o.Drain, err = p.drainNodes(ctx, e)
@@ -216,9 +216,9 @@ func (p *pass) change(ctx context.Context, e machinepool.Effect) error {
 	case machinepool.ReplaceOne:
 		r, failed := d.ReplaceInstance(p.callContext(ctx), &pooldriver.ReplaceInstanceRequest{Request: base, ProviderID: e.ProviderID})
 		p.o.Replaced, err = p.noteAnswer(ctx, began, r, failed)
-	case *machinepool.TellDrained:
+	case *machinepool.ReportDrained:
 		r, failed := d.InstancesDrained(p.callContext(ctx), &pooldriver.InstancesDrainedRequest{Request: base, ProviderIDs: e.ProviderIDs})
-		p.o.Told, err = p.noteAnswer(ctx, began, r, failed)
+		p.o.Reported, err = p.noteAnswer(ctx, began, r, failed)
 	case machinepool.ReadPool, machinepool.GetGroup, machinepool.DeleteGroup, machinepool.RemoveBootstrap, machinepool.Renew,
 		machinepool.RemoveToken, *machinepool.DrainNodes, *machinepool.KeepNodes:
 		err = fmt.Errorf("effect %T changes no group", e)

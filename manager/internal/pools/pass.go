@@ -186,7 +186,7 @@ func (p *pass) calls() bool {
 	}
 	switch p.plan.Effect.(type) {
 	case machinepool.GetGroup, machinepool.CreateGroup, machinepool.UpdateGroup, machinepool.ScaleGroup, machinepool.DeleteGroup,
-		*machinepool.RemoveInstances, machinepool.ReplaceOne, *machinepool.TellDrained:
+		*machinepool.RemoveInstances, machinepool.ReplaceOne, *machinepool.ReportDrained:
 		return true
 	case machinepool.ReadPool, *machinepool.DrainNodes, *machinepool.KeepNodes, machinepool.RemoveBootstrap, machinepool.Renew,
 		machinepool.RemoveToken:

@@ -144,8 +144,8 @@ func (p *Provider) DeleteInstances(ctx context.Context, req *pooldriver.DeleteIn
 	}
 	return p.change(ctx, &req.Request, func(g *Group, _ string) {
 		for _, id := range req.ProviderIDs {
-			if i := g.Find(id); i != nil && !i.Going {
-				i.Going = true
+			if i := g.Find(id); i != nil && !i.Terminating {
+				i.Terminating = true
 				g.Target = max(g.Target-1, 0) // the target may have been lowered meanwhile
 			}
 		}
@@ -159,7 +159,7 @@ func (p *Provider) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceI
 	}
 	return p.change(ctx, &req.Request, func(g *Group, _ string) {
 		if i := g.Find(req.ProviderID); i != nil {
-			i.Going = true
+			i.Terminating = true
 		}
 	})
 }
@@ -169,7 +169,7 @@ func (p *Provider) InstancesDrained(ctx context.Context, req *pooldriver.Instanc
 	return p.change(ctx, &req.Request, func(g *Group, _ string) {
 		for _, id := range req.ProviderIDs {
 			if i := g.Find(id); i != nil && i.AwaitsDrain {
-				i.Going = true
+				i.Terminating = true
 			}
 		}
 	})

@@ -106,7 +106,7 @@ func (g *Group) Find(id string) *Instance {
 // staying returns the instances that are not being removed.
 func (g *Group) staying() (out []*Instance) {
 	for _, i := range g.Instances {
-		if !i.Going {
+		if !i.Terminating {
 			out = append(out, i)
 		}
 	}

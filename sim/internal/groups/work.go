@@ -40,7 +40,7 @@ func (p *Provider) soon(g *Group) {
 func (p *Provider) step(g *Group) bool {
 	staying := g.staying()
 	size := g.Target + min(g.bounds().Surge, int32(len(g.outdated(staying))))
-	toRemove := slices.IndexFunc(g.Instances, func(i *Instance) bool { return i.Going || g.Deleting })
+	toRemove := slices.IndexFunc(g.Instances, func(i *Instance) bool { return i.Terminating || g.Deleting })
 	switch {
 	case toRemove >= 0:
 		p.remove(g, g.Instances[toRemove])
@@ -48,7 +48,7 @@ func (p *Provider) step(g *Group) bool {
 		p.vanish(g)
 		return false
 	case int32(len(staying)) > size:
-		p.choose(staying).Going = true
+		p.choose(staying).Terminating = true
 	case int32(len(staying)) < size:
 		return p.add(g)
 	default:
@@ -86,7 +86,7 @@ func (p *Provider) takeOut(i *Instance) {
 		i.AwaitsDrain, i.drainAskedAt = true, p.world.Now()
 		return
 	}
-	i.Going = true
+	i.Terminating = true
 }
 
 // add creates an instance if there is room for it. Otherwise it tries again every minute.
@@ -181,7 +181,7 @@ func (p *Provider) examine(i *Instance) {
 	}
 	switch {
 	case i.AwaitsDrain && now.Sub(i.drainAskedAt) > drainTimeout:
-		i.Going = true
+		i.Terminating = true
 	case i.AwaitsDrain || i.unhealthySince.IsZero() || now.Sub(i.unhealthySince) <= unhealthyFor:
 	default:
 		p.takeOut(i)

@@ -75,7 +75,7 @@ func (p *Provider) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolSta
 		all, err := p.disk.members(g)
 		for _, v := range all {
 			answer.Instances = append(answer.Instances, machinepool.Instance{
-				ProviderID: v.ID, Going: slices.Contains(g.Removing, v.ID), AwaitsDrain: slices.Contains(g.Draining, v.ID),
+				ProviderID: v.ID, Terminating: slices.Contains(g.Removing, v.ID), AwaitsDrain: slices.Contains(g.Draining, v.ID),
 			})
 		}
 		return g, err
