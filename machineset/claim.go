@@ -41,8 +41,8 @@ func (d *state) adoptable() []*machine.Machine {
 	return found
 }
 
-// syncTemplates copies to machines those parts of the template that are applied without a replacement. A
-// cached read suffices: if the machine has changed meanwhile, the update conflicts.
+// syncTemplates copies to machines the rollout marks, and those parts of the template that are applied
+// without a replacement. A cached read suffices: if the machine has changed meanwhile, the update conflicts.
 func (d *state) syncTemplates() (Plan, bool) {
 	if len(d.summary.differing) == 0 || d.o.Refused.Change != nil {
 		return Plan{}, false

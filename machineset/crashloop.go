@@ -74,8 +74,8 @@ func (c *starts) joined(d *state, m *machine.Machine) {
 }
 
 // currentCrashLoop returns the count as of now. It is zero if a machine became ready since, if the class or
-// its secrets have changed, or if no machine is wanted. Once the backoff is over, machines that were created
-// are no longer missing: if they fail too, that is recorded again.
+// its secrets have changed, if no machine is wanted, or if the policy has no such backoff. Once the backoff
+// is over, machines that were created are no longer missing: if they fail too, that is recorded again.
 func (d *state) currentCrashLoop() CrashLoop {
 	c := d.s.Status.CrashLoop
 	if d.p.CrashLoopBase <= 0 || c.Rounds <= 0 || d.wanted() == 0 || c.Against != d.o.Inputs || d.summary.starts.ran.After(c.Last) {

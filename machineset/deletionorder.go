@@ -24,7 +24,7 @@ const (
 	classShift     = priorityShift + priorityBits
 )
 
-// class comes before everything else in the deletion order.
+// class decides before everything else in the deletion order.
 type class uint64
 
 const (

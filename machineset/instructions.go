@@ -63,7 +63,7 @@ type Reservation struct {
 }
 
 // Next returns the reservation that follows r when each name of r has become a machine, or can't any more. All
-// names of r are settled, and n more are given out at the time at, in whole seconds. If n is zero, At stays as
+// names of r are settled, and n more are given out. at is when, in whole seconds. If n is zero, At stays as
 // it is.
 func (r Reservation) Next(n int64, at time.Time) Reservation {
 	if n == 0 {

@@ -24,7 +24,7 @@ type Observation struct {
 	// The caller keeps them up to date afterwards. When the reads began matters, too: only a read
 	// made after the last moment at which a create could take effect shows that it did not.
 	Read decision.Freshness
-	// Frozen prevents creations, not deletions.
+	// Frozen prevents creations, and deletions to replace machines on request or for their age; not others.
 	Frozen bool
 
 	// ClassBackoff says that creations of the template's class are slowed. Nil: they
@@ -35,7 +35,7 @@ type Observation struct {
 	// may leave them out: then a new version does not end the crash-loop backoff.
 	Inputs machine.Inputs
 
-	// Created is a number of the open reservation: this process knows that all names up to it
+	// Created is an ordinal of the open reservation: this process knows that all names up to it
 	// became machines, because its creates were answered OK or with "already exists". Some
 	// of these machines may be gone. Zero: it knows of none. The caller may keep it from pass to pass
 	// while the set's UID, Reservation.Reserved and Reservation.At stay the same.

@@ -65,7 +65,7 @@ type Policy struct {
 	CrashLoopMax  time.Duration
 	// Age orders the machines to delete that priority, phase and readiness leave equal.
 	Age AgeOrder
-	// Seed of RandomAge.
+	// Seed determines the order if Age is RandomAge.
 	Seed uint64
 	// StrictQuota counts machines that are being deleted towards the set's size: none
 	// is created in their place before they are gone. Default: no.

@@ -90,10 +90,10 @@ func liveObservation(set *machineset.Set, n int) *machineset.Observation {
 	return o
 }
 
-// TestReplacementWithinBounds: whatever faults occur, and whenever the process dies, each machine with a
-// replace request is replaced once. Let a set have R replicas, a surge of S, and U that may be unavailable.
-// There are never more than R+S machines. An available one is deleted only if R−U remain available and, if
-// S > 0, only after its replacement is available.
+// TestReplacementWithinBounds: whatever old state the caches show, and whenever the process dies, each
+// machine with a replace request is replaced once. Let a set have R replicas, a surge of S, and U that may be
+// unavailable. There are never more than R+S machines, without those being deleted. An available one is
+// deleted only if R−U remain available and, if S > 0, only after its replacement is available.
 func TestReplacementWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int32Range(1, 6).Draw(t, "replicas")
@@ -437,7 +437,7 @@ func checkExpiredDeletions(t *rapid.T, now time.Time, o *machineset.Observation,
 		at := machineset.ExpiresAt(m, week)
 		paused, _ := machine.Paused(&m.Meta, pausedKey)
 		require.False(t, now.Before(at) || !m.Ready() || paused || !machineset.MayExpire(m), "%s: %s", m.Name, order.Why)
-		require.False(t, at.Truncate(time.Second).Before(last), "the oldest goes first")
+		require.False(t, at.Truncate(time.Second).Before(last), "the first to expire goes first")
 		last = at.Truncate(time.Second)
 	}
 	size := int(o.Set.Spec.Replicas)

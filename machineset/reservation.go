@@ -89,7 +89,7 @@ func (d *state) remembered() bool { return d.o.Created >= d.s.Instructions.Reser
 
 // mayStayOpen reports whether a reservation whose names all became machines may stay open until another write
 // of the set settles it. This process must know of all its machines, and none may be about to disappear:
-// another process would create a machine that is gone once more.
+// another process would create once more a machine that is gone.
 func (d *state) mayStayOpen() bool {
 	until := d.s.Instructions.Reservation.At.Add(d.p.SettleWithin)
 	if !d.remembered() || d.summary.names.disappearing || !d.inFlight() || !d.now.Before(until) {

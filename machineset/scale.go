@@ -122,7 +122,7 @@ func (d *state) deleteSurplus() (Plan, bool) {
 type pausedMachines struct {
 	count       int
 	unavailable int    // of these, not available, or about to stop
-	first       string // of their names, in order
+	first       string // the first of their names
 }
 
 func (s *pausedMachines) add(m *machine.Machine, available bool) {

@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Finalizer keeps a set until its machines are gone; deployments carry the
-// same name.
+// Finalizer keeps a set until its machines are gone; deployments have
+// a finalizer of the same name.
 const Finalizer = "machine.sapcloud.io/machine-controller-manager"
 
 // OwnerKind is the Owner.Kind of a machine that belongs to a set.

@@ -18,12 +18,12 @@ type summary struct {
 	unmatched   []*machine.Machine
 	differing   []difference
 
-	present int // not being deleted, no unmatched: what the status counts
+	present int // neither being deleted, nor leaving, nor unmatched: what the status counts
 	failed  int // of these, in phase Failed and to be replaced
 	active  int // of these, all others
 
 	fullyLabeled, ready, available int
-	nextAvailable                  time.Time // of ready machines; zero: none is waiting
+	nextAvailable                  time.Time // when the next ready machine is available; zero: none is waiting
 
 	starts    starts
 	withoutVM int // of active, those that have no VM yet
