@@ -20,7 +20,7 @@
 // observation as the plan's fields say, and decide again. Otherwise wait until the plan's At; if At
 // is zero, wait until something changes. An error of a store ends the pass. After a conflict the
 // pass starts again from fresh reads. The process keeps the memory that plans return between passes.
-// Losing it costs only time.
+// Losing it costs only time, except that the brakes (Policy.Brake) begin again.
 //
-// The documentation of each package says what a pass is about, and how often it is made.
+// The documentation of each package says what a pass is about.
 package safety

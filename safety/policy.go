@@ -18,7 +18,7 @@ var ErrNoPolicy = errors.New("safety: there is no policy")
 // Policy is DefaultPolicy. Unless another source is named, the figures are those of
 // machine-controller-manager.
 type Policy struct {
-	// Off turns all of safety off, see Off. The other settings are then ignored.
+	// Off turns all of safety off, see the function Off. The other settings are then ignored.
 	Off bool `json:",omitempty"`
 
 	// OrphanPeriod is how often the VMs of each class are listed, though no class more often than
@@ -85,7 +85,8 @@ type Policy struct {
 	ZoneRule bool
 	// GrantUse is how long a grant may be used. GrantFlight is how long a write of a machine may be
 	// in flight. A slot is kept for the sum of both if its machine does not use it. Each is at least a
-	// second; defaults 1 min and 2 min, this library's; the latter is the same as for sets.
+	// second; defaults 1 min and 2 min, this library's; the latter is that of
+	// machineset.Policy.RequestTimeout.
 	GrantUse    time.Duration
 	GrantFlight time.Duration
 
@@ -187,8 +188,8 @@ func (p *Policy) Frozen(m *object.Meta) bool {
 	return err == nil && frozen
 }
 
-// WithDefaults returns p with the default in place of each setting that is zero: p itself if there is none, and
-// DefaultPolicy if p is nil.
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if there is none
+// or p is Off, and DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
 	if p != nil && p.Off {
 		return p

@@ -12,7 +12,7 @@ import (
 )
 
 // refusalMemory is how long a refusal counts after the end of its wait if no further answer comes. It is far
-// longer than any wait.
+// longer than the default of Policy.ClassBackoffMax.
 const refusalMemory = 6 * time.Hour
 
 // State is what a process remembers about the creates of one class: whether the provider refuses them,
@@ -25,11 +25,11 @@ const refusalMemory = 6 * time.Hour
 // that starts again with the first wait.
 type State struct {
 	code      codes.Code // of the latest refusal
-	since     time.Time
-	until     time.Time
-	failures  int // in a row; zero: the class is not slowed
-	successes int // successes in a row since
-	round     int // counts the answers that started a wait
+	since     time.Time  // of the first refusal in a row
+	until     time.Time  // when the next machine may be tried
+	failures  int        // in a row; zero: the class is not slowed
+	successes int        // successes in a row since
+	round     int        // counts the answers that started a wait or ended the slowdown
 	inputs    machine.Inputs
 	turns     []turn
 }
@@ -53,8 +53,9 @@ func Slows(code codes.Code) bool {
 	return false
 }
 
-// Slowed returns the backoff of the class. Nil: it is not slowed, or the versions of class and secret (in) have
-// changed since the refusal. trying: the last machine that was tried was created, so that no warning is needed.
+// Slowed returns the backoff of the class. Nil: it is not slowed, or the refusal does not count any more,
+// because it is old or the versions of class and secret (in) have changed. trying: the last machine that was
+// tried was created, so that no warning is needed.
 func (c State) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (slowed *machine.ClassBackoff, trying bool) {
 	if class == nil || !c.applies(in, now) {
 		return nil, false
@@ -88,8 +89,8 @@ func ofClass(in machine.Inputs) machine.Inputs {
 	return machine.Inputs{Class: in.Class, Secret: in.Secret}
 }
 
-// Ask decides whether a machine may try a create now. If the class is slowed, that gives it a turn, which lasts
-// until Answer or Leave.
+// Ask decides whether a machine may try a create now. If the class is slowed, a permit is the machine's turn,
+// which lasts until Answer or Leave.
 func (c State) Ask(m object.Key, in machine.Inputs, p *safety.Policy, now time.Time) (State, machine.CreatePermit) {
 	has := slices.ContainsFunc(c.turns, func(t turn) bool { return t.machine == m })
 	switch {

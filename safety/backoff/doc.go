@@ -6,10 +6,11 @@
 //
 //   - State.Slowed goes into the observation of each machine of the class that has no VM yet, before
 //     every decision.
-//   - State.Ask answers machine.AskCreate: whether a machine may be created now, or when to ask again.
+//   - State.Ask answers machine.AskCreate: it permits one create, which is the machine's turn, or says
+//     when to ask again.
 //   - State.Answer records the provider's answer to each create.
-//   - State.Leave gives up a turn that led to no create. Call it when the machine's pass has ended,
-//     with or without an error.
+//   - State.Leave gives up an unused turn, if there is one. Call it at the end of each pass (reconcile)
+//     of a machine, with or without an error.
 //
 // A [Pace] is for providers that limit the rate of calls. The caller keeps one for each set of
 // credentials.

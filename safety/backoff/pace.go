@@ -22,11 +22,11 @@ const (
 // answer makes the gap longer by a half; each call makes it a little shorter. A machine makes all calls of its
 // turn one after the other, before the next machine's turn.
 //
-// The zero value limits nothing. It is not safe for concurrent use.
+// The zero value limits nothing. A Pace is not safe for concurrent use.
 type Pace struct {
 	gap   time.Duration // between two calls; zero: there is no limit
 	next  time.Time     // when the next new turn begins
-	floor time.Time     // no call may be made before
+	floor time.Time     // no call may be made before this
 	since time.Time     // when the last answer with a RetryAfter came
 	turns map[object.Key]calls
 	from  time.Time // when the count of calls began
@@ -40,8 +40,8 @@ type calls struct {
 }
 
 // Ask returns when a machine may make its next call. n is how many calls it needs to make one after the other.
-// Zero: it may make the call now, which uses up one of its turn. Otherwise Ask returns when its turn comes, or when
-// to ask again; the machine keeps its place.
+// Zero: it may make the call now, which uses up one call of its turn. Otherwise Ask returns when its turn
+// comes, or when to ask again; the machine keeps its place.
 func (p *Pace) Ask(m object.Key, n int, now time.Time) time.Time {
 	if p.gap == 0 || now.Sub(p.since) > forgetAfter || now.Before(p.since) {
 		*p = Pace{from: p.from, calls: p.calls}
@@ -75,7 +75,7 @@ func (p *Pace) Called(now time.Time) {
 	p.calls++
 }
 
-// Slow records that a call that began at began was answered with a request to wait.
+// Slow records that the provider answered a call with a request to wait. began is when the call began.
 func (p *Pace) Slow(wait time.Duration, began, now time.Time) {
 	wait = min(max(wait, shortestGap), longestWait)
 	if floor := now.Add(wait); floor.After(p.floor) {

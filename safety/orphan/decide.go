@@ -23,8 +23,9 @@ import (
 // A VM is deleted if two listings show it, and a live read of the machines after each listing shows
 // no owner. The second listing is asked for at least OrphanGap after the first live read. The
 // policy's brake limits how many VMs are deleted within an OrphanPeriod. While the store is empty none
-// is deleted. A VM whose ID or name is a machine's in another spelling (object.Alike) is left alone. So is
-// every VM that a class lists while it lists none of its available machines.
+// is deleted. A VM whose ID or name is a machine's in another spelling (object.Alike) is left alone. So are
+// all VMs that a class lists while it or another class is blind (Class.Blind), unless the class lists one of
+// its available machines.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
 		return Plan{}, fmt.Errorf("orphan.Decide: %w", decision.ErrNoObservation)
@@ -250,7 +251,7 @@ func (d *decider) ownName(name string) string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// blank reports whether a name or an ID is empty.
+// blank reports whether a name or an ID is empty, or only white space.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // lists reports whether a VM was listed in this pass.
@@ -288,7 +289,8 @@ func (d *decider) outOfRange() map[string]time.Time {
 	return at
 }
 
-// claimedElsewhere reports whether another class lists the VM under a name with which it is no orphan.
+// claimedElsewhere reports whether another class lists the VM under another name with which it is no orphan,
+// or without a name.
 func (d *decider) claimedElsewhere(s *suspect, owners *owners) bool {
 	for _, c := range d.classes {
 		if c.Listing == nil {
@@ -391,7 +393,7 @@ func (d *decider) waitForNext(candidates []Candidate) Plan {
 	return plan
 }
 
-// failures counts the orphans whose last delete has failed.
+// failures counts the orphans whose last delete has failed, and returns the code of the last one in the list.
 func (d *decider) failures(candidates []Candidate) (n int64, last codes.Code) {
 	for i := range candidates {
 		if t := d.tries[candidates[i].ProviderID]; t != nil && t.Failures > 0 {
@@ -467,7 +469,8 @@ func (d *decider) listed() int {
 	return most
 }
 
-// emptyStore reports whether the store is empty, so that it may be the wrong one.
+// emptyStore reports whether the store is empty, so that it may be the wrong one. False if the policy
+// says that this does not matter.
 func (d *decider) emptyStore() bool {
 	if d.p.OrphansOfEmptyStore || d.o.Owners > 0 {
 		return false

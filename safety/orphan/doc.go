@@ -10,7 +10,8 @@
 //		if err != nil { // a mistake of the caller
 //			return err
 //		}
-//		o.Candidates, o.Unlisted, o.Spent = plan.Candidates, plan.Unlisted, plan.Spent // keep them from pass to pass
+//		// Likewise Unhealthy, Sighted, and each class's Blind. Keep all of them from pass to pass.
+//		o.Candidates, o.Unlisted, o.Spent = plan.Candidates, plan.Unlisted, plan.Spent
 //		switch {
 //		case len(plan.List) > 0: // ListMachines for each class; note the times before and after
 //			err = list(plan.List, o)

@@ -12,7 +12,8 @@ import (
 )
 
 // lagOfLists is how long after a machine has become available its VM does not count as missing, because listings
-// may lag behind creates. The figure is this library's.
+// may lag behind creates, unless one has named it already (Observation.Sighted). The figure is this
+// library's.
 const lagOfLists = 10 * time.Minute
 
 // A VM is missing when it has been absent from the listings for Policy.VMPeriod, or Policy.OrphanGap if that is
@@ -32,16 +33,17 @@ type Unlisted struct {
 	UID        string
 	Class      object.Key
 	ProviderID string // of the machine
-	// Since is when the first listing without it was asked for.
+	// Since is when the first listing without the VM was asked for.
 	Since time.Time
-	// Due is the time from which a listing without it makes it missing.
+	// Due is the time from which a listing without the VM makes it missing.
 	Due time.Time
 	// Missing is when the last such listing was asked for. If it is set, the VM counts as missing, and the
 	// machine asks the provider for it, once for each listing. Zero: the VM does not count as missing yet.
 	Missing time.Time
 }
 
-// unlisted returns the machines whose VMs should be in the listings of this pass and are not.
+// unlisted returns the machines whose VMs should be in the listings of this pass and are not, and those of
+// earlier passes if this one does not list their class. It also fills in sighted.
 func (d *decider) unlisted() []Unlisted {
 	if !d.o.NoCluster {
 		return nil
@@ -139,8 +141,8 @@ func (d *decider) classOfMachine(m *machine.Machine) *Class {
 	return d.classOf(object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name})
 }
 
-// miss returns the entry for a machine whose VM is not in its class's listing. False: the listing need not have the
-// VM, or there is no listing.
+// miss returns the entry for a machine whose VM is not in its class's listing. False: there is no listing, it
+// need not have the VM, or the machine is paused or preserved.
 func (d *decider) miss(m *machine.Machine, c *Class, known Unlisted, seen map[string]bool) (Unlisted, bool) {
 	if c.notListed() {
 		return known, false

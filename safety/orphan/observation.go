@@ -33,8 +33,8 @@ type Observation struct {
 	// Read says how Machines were read in this pass. It is zero if a listing was made since.
 	Read decision.Freshness
 	// Owners is how many sets and deployments there are, read with Machines; with Groups, the number of
-	// machines is added. It shows that the store is the right one, so it may be zero if there are
-	// machines, or with Groups pools.
+	// machines is added. It only serves to show that the store is the right one: it may be left zero
+	// if there are machines or, with Groups, pools.
 	Owners int
 	// Began is when this process made its first pass. For one OrphanPeriod after that it can't know
 	// what an earlier process deleted. Zero: long ago.
@@ -112,7 +112,7 @@ type Hint struct {
 	Several string
 }
 
-// Candidate is a VM that was found without an owner once.
+// Candidate is a VM that was found without an owner at least once.
 type Candidate struct {
 	Class      object.Key // the class whose listing had it
 	ProviderID string

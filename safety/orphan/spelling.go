@@ -14,7 +14,8 @@ import (
 // another spelling. And if a class lists VMs without machines, but none of its available machines, all that it lists
 // is left alone.
 
-// dropSimilarlySpelled removes the suspects that may be known under another spelling.
+// dropSimilarlySpelled removes the suspects that may be known under another spelling, and warns about them.
+// It also fills in blind.
 func (d *decider) dropSimilarlySpelled(owners *owners) {
 	var seen map[object.Key]bool
 	var known *spellings

@@ -17,9 +17,10 @@ import (
 )
 
 // Decide decides whether a deployment, or a set without one, freezes or thaws. It freezes if one of its sets has
-// more machines than it may ever have, and thaws once no set has. Machines that are surplus only because the size
-// was lowered freeze nothing. Decide changes none of its arguments, and returns the same plan for the same
-// arguments. Only a caller's mistake is an error.
+// SafetyUp machines more than it may ever have. It thaws once all sets are SafetyDown below that number, or a
+// user forbids the freeze (Keys.Unfreeze). Machines that are surplus only because the size was lowered freeze
+// nothing. Decide changes none of its arguments, and returns the same plan for the same arguments. Only a
+// caller's mistake is an error.
 //
 // The deployment's label records the decision, and is written first. Its sets then get the same
 // label in the same pass, which stops their creations. The deployment's condition comes last. So a process that
@@ -78,8 +79,8 @@ func setsOf(o *Observation) []deployment.Children {
 	return sets
 }
 
-// measure counts machines, and decides whether the fleet is to be frozen. If the largest set is between the two
-// limits, nothing changes.
+// measure counts machines, and decides whether the fleet is to be frozen. Nothing changes if the largest set
+// is between the two limits, or above them only because its size was lowered.
 func (d *decider) measure() {
 	d.upper = d.bound()
 	for i := range d.sets {

@@ -19,8 +19,8 @@ import (
 // none of its arguments, and returns the same plan for the same arguments. Only a caller's mistake
 // is an error.
 //
-// An object is deleted if two live reads, at least OwnerGap apart, have shown it with the same owner, by
-// UID, and have not shown that owner. The policy's brake limits how many are deleted within an
+// An object is deleted after two live reads, at least OwnerGap apart, in which it names the same owner, by
+// UID, and that owner is not there. The policy's brake limits how many are deleted within an
 // OwnerPeriod. Objects without an owner, or with one of another kind, are ignored.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {

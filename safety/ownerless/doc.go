@@ -1,6 +1,6 @@
 // Package ownerless finds machines whose set is gone, and sets whose deployment is gone, and decides
-// when to delete them. An object is deleted only if two live reads show it with the same owner and do
-// not show that owner.
+// when to delete them. An object is deleted only after two live reads in which it names the same owner
+// and that owner is not there.
 //
 // Each pass is about the whole fleet. See package safety for the form of a pass.
 //
@@ -9,7 +9,7 @@
 //		if err != nil { // a mistake of the caller
 //			return err
 //		}
-//		o.Candidates, o.Spent = plan.Candidates, plan.Spent // keep both from pass to pass
+//		o.Candidates, o.Spent = plan.Candidates, plan.Spent // keep them, Looked and Began from pass to pass
 //		switch {
 //		case plan.Read: // live lists: all machines, then all sets, then all deployments
 //			err = read(o)

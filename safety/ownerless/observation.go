@@ -28,7 +28,7 @@ type Observation struct {
 	// Looked is when this process last began a live read; zero: never.
 	Looked time.Time
 	// Candidates is the memory of this process: Plan.Candidates of the last plan; Spent is the
-	// brake's. Losing them costs time.
+	// brake's. Losing Candidates costs time; if Spent is lost, the brake begins again.
 	Candidates []Candidate
 	Spent      []safety.Spent
 	// Began is when this process made its first pass; see orphan.Observation.
@@ -42,8 +42,8 @@ type Observation struct {
 // Candidate is a machine or set that was seen without its owner.
 type Candidate struct {
 	UID   string
-	Owner string // the UID of the owner that is missing
-	Since time.Time
+	Owner string    // the UID of the owner that is missing
+	Since time.Time // when the first live read without the owner began
 }
 
 // Plan is what to do next: Read, or Delete. With neither, decide again at At.

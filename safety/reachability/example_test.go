@@ -10,15 +10,16 @@ import (
 	"github.com/millwright-go/millwright/safety/reachability"
 )
 
-// The API server of the nodes stops answering. The fleet works once both servers have answered, and freezes when one
-// of them has not answered for some time.
+// Control is the API server with the machines, Target the one with the nodes. Target stops answering. The
+// fleet freezes when DownTimeout has passed since the first check that failed: at the third check, not at the
+// second.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	policy := safety.DefaultPolicy()
 	var state reachability.State
 	for _, code := range []codes.Code{codes.OK, codes.Unavailable, codes.Unavailable} {
 		o := &reachability.Observation{
-			State: state, Machines: []*machine.Machine{},
+			State: state, Machines: []*machine.Machine{}, // read, and there are none
 			Control: &machine.Outcome{Code: codes.OK}, Target: &machine.Outcome{Code: code},
 		}
 		plan, err := reachability.Decide(o, policy, now)

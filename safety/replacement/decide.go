@@ -18,8 +18,8 @@ import (
 // others delete its node. It changes none of its arguments, and returns the same plan for the same
 // arguments. Only a caller's mistake is an error.
 //
-// A machine that no set replaces counts in no budget, and is granted. But if it asks because others delete its node,
-// the brake allows only Policy.Brake such machines within an OwnerPeriod.
+// A machine that no set replaces counts in no budget, and gets its grant. But if it asks because others
+// delete its node, the brake allows only Policy.Brake such machines within an OwnerPeriod.
 //
 // A machine is in replacement from the moment its slot is written until as many machines work as are wanted. The
 // slot is written to one shared object before the grant, because of two machines that ask at the same time both see
@@ -207,8 +207,8 @@ func (d *decider) holdsSlot(m *machine.Machine, slot Slot) bool {
 }
 
 // SlotsInUse returns how many machines of a fleet are in replacement by a slot that is written on holder: machines
-// that have failed, or that are gone and not yet replaced by one that works. limit is how many may be in replacement
-// for this number of replicas.
+// that have failed or still may, or that are gone and not yet replaced by one that works. limit is how many
+// may be in replacement for this number of replicas.
 func SlotsInUse(
 	holder *object.Meta, replicas int32, fleet []*machine.Machine, p *safety.Policy, now time.Time,
 ) (used, limit int) {

@@ -2,7 +2,8 @@
 // deleted because others delete its node. A budget limits how many machines of a deployment, or of a
 // set without one, are in replacement at a time.
 //
-// The caller that carries out machine.AskGrant makes such a pass within the machine's own pass.
+// The caller that carries out machine.AskGrant makes a pass, see package safety, within the machine's
+// own pass.
 //
 //	for {
 //		plan, err := replacement.Decide(o, policy, now())

@@ -23,22 +23,22 @@ type Brake struct {
 	used   map[string]time.Time // the orders of this period, by ID of the object
 }
 
-// Period returns the period of a brake for a search that is made once in every: every, but at least a minute. A
-// fast search must not make the brake useless, because people need time to notice that something is wrong.
-func Period(every time.Duration) time.Duration { return max(every, time.Minute) }
+// Period returns the period of a brake, given that of its search: the same, but at least a minute. A frequent
+// search must not make the brake useless, because people need time to notice that something is wrong.
+func Period(search time.Duration) time.Duration { return max(search, time.Minute) }
 
-// New returns the brake of a period that ends now. before are the earlier orders. of is the number of objects that
-// the policy's share applies to. settled: this process has run for a whole period, so that it knows all orders of
-// the period.
-func New(p *safety.Policy, before []safety.Spent, of int, settled bool, period time.Duration, now time.Time) *Brake {
-	b := &Brake{Most: int(p.Brake), period: period, now: now, used: make(map[string]time.Time, len(before))}
+// New returns the brake of a period that ends now. earlier are the orders so far. total is the number of
+// objects that the policy's share applies to. settled: this process has run for a whole period, so that it
+// knows all orders of the period.
+func New(p *safety.Policy, earlier []safety.Spent, total int, settled bool, period time.Duration, now time.Time) *Brake {
+	b := &Brake{Most: int(p.Brake), period: period, now: now, used: make(map[string]time.Time, len(earlier))}
 	switch {
 	case p.BrakeShare >= 100:
 		b.Most = math.MaxInt
 	case settled:
-		b.Most = max(b.Most, int(int64(of)*int64(p.BrakeShare)/100))
+		b.Most = max(b.Most, int(int64(total)*int64(p.BrakeShare)/100))
 	}
-	for _, s := range before {
+	for _, s := range earlier {
 		if s.At.After(now) {
 			s.At = now // the clock was set back
 		}
@@ -49,7 +49,7 @@ func New(p *safety.Policy, before []safety.Spent, of int, settled bool, period t
 	return b
 }
 
-// Take reports whether an object may be deleted. If so, it counts.
+// Take reports whether an object may be deleted. If so, the order counts.
 func (b *Brake) Take(id string) bool {
 	if b.Counts(id) {
 		return true
