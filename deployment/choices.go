@@ -270,7 +270,7 @@ func (d *state) choicesWait() bool {
 	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.set.paused && !c.givenToSet })
 }
 
-// withDeletionCandidates returns a copy of annotations with more names.
+// withDeletionCandidates returns a copy of annotations in which key names the candidates.
 func withDeletionCandidates(annotations map[string]string, key string, candidates []machineset.DeletionCandidate) map[string]string {
 	c := maps.Clone(annotations)
 	if c == nil {

@@ -25,7 +25,7 @@ type state struct {
 	sets     []setState // of this deployment, the oldest first
 	current  *setState  // the new set, one of sets; nil: there is none
 	failed   []failing  // the machines that the status lists as failed, the newest first
-	failures int32      // how many machines failed in all sets
+	failures int32      // how many machines' last operation failed, in all sets
 
 	revision int64 // of the new set: the one that it has, or will get
 	bounds   rollout.Bounds
@@ -57,7 +57,8 @@ func count(o *Observation, p *Policy, now time.Time) *state {
 	return d
 }
 
-// newest returns the set with the highest revision; if several have it, the youngest. Nil: there is none.
+// newest returns the set with the highest revision of those that are not being deleted; if several have it,
+// the youngest. Nil: there is none.
 func (d *state) newest() *setState {
 	var found *setState
 	for i := range d.sets {
@@ -72,7 +73,7 @@ func (d *state) newest() *setState {
 	return found
 }
 
-// updatesInPlace reports whether machines of old sets are being updated in place.
+// updatesInPlace reports whether machines of old sets are to be updated in place.
 func (d *state) updatesInPlace() bool {
 	spec := &d.deployment.Spec
 	return spec.Strategy.Kind == InPlaceUpdate && !spec.Paused && d.current != nil
@@ -88,8 +89,8 @@ func (d *state) setNamed(name string) *setState {
 	return nil
 }
 
-// target returns the set that a machine is to move to once it is updated: the one it was selected for or, if
-// that is not known or gone, the new one. Nil: the machine is in this set already, or there is none.
+// target returns the set that a machine of f is to move to once it is updated: the one it was selected for
+// or, if that is not known or gone, the new one. Nil: the machine is in that set already, or there is none.
 func (d *state) target(f *setState, m *machine.Machine) *setState {
 	to := d.current
 	if key := d.p.Keys.InPlaceTarget; key != "" && m.Annotations[key] != "" {
@@ -104,7 +105,7 @@ func (d *state) target(f *setState, m *machine.Machine) *setState {
 }
 
 // rolling reports whether a rollout is under way: there is a new set, and another one has machines,
-// or should have some.
+// or should have some, besides hidden ones (see hide).
 func (d *state) rolling() bool {
 	if d.current == nil {
 		return false
@@ -565,8 +566,8 @@ func (d *state) selectorChanged() *object.FieldError {
 	return nil
 }
 
-// claim adopts orphans that the selector matches, and releases sets that it no longer matches. It leaves out
-// sets that are being deleted.
+// claim adopts sets without an owner that the selector matches, and releases sets that it no longer matches.
+// It leaves out sets that are being deleted.
 func (d *state) claim() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false

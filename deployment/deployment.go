@@ -51,7 +51,7 @@ type Spec struct {
 	// replace no machine still go to the new set.
 	Paused bool
 	// RevisionHistoryLimit is how many old sets are kept for rollbacks. Older ones are deleted once
-	// they are empty and the rollout is complete. Not negative; 0: none is kept. Nil: all are.
+	// they are empty and the rollout is complete or paused. Not negative; 0: none is kept. Nil: all are.
 	RevisionHistoryLimit *int32
 	// RollbackTo asks for an earlier template. The answer removes it. Nil: nothing is asked for.
 	RollbackTo *Rollback
@@ -101,8 +101,8 @@ const (
 	Manual Orchestration = "Manual"
 )
 
-// Strategy of a rollout. The zero Strategy is one that is not set: it means DefaultStrategy, which is
-// RollingUpdate with a surge of 25% and 25% unavailable.
+// Strategy says how a rollout replaces machines. The zero Strategy is one that is not set: it means
+// DefaultStrategy, which is RollingUpdate with a surge of 25% and 25% unavailable.
 //
 // The bounds are for RollingUpdate and InPlaceUpdate; Recreate ignores them. They have no defaults of their
 // own: once any field is set, a bound of 0 means 0. So a program that computes bounds, which may both be 0, must
@@ -118,8 +118,8 @@ type Strategy struct {
 	// up. At most 100 count. Not negative. More than Replicas: the rollout never stops.
 	//
 	// With InPlaceUpdate that is Automatic, consecutive failures count: updates that fail, and new machines
-	// in phase Failed. Zero: as many as may be out of service at a time, which are S + U. A rollout that has
-	// stopped selects no machine.
+	// in phase Failed. Zero: as many as may be out of service at a time: surge and unavailable together. A
+	// rollout that has stopped selects no machine.
 	//
 	// With RollingUpdate, new machines in phase Failed count. Zero: it never stops. A rollout that has
 	// stopped replaces no old machine, and the new set creates none.

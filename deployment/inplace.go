@@ -42,7 +42,7 @@ func (d *state) unusableClass() string {
 	return d.o.ClassInvalid
 }
 
-// markBurst is how many machines one plan changes at most, the same as for sets.
+// markBurst is how many machines one plan changes at most: the default of machineset.Policy.Burst.
 const markBurst = 100
 
 func (c *InPlaceCounts) add(other *InPlaceCounts) {
@@ -181,8 +181,9 @@ func (d *state) candidate() machine.InPlaceRequest {
 	return machine.InPlaceWaiting
 }
 
-// deselects reports whether to deselect a machine. A preserved one is deselected, because it could begin its
-// update at any time. Once updates have failed, so is one that has to become healthy before it can begin.
+// deselects reports whether to deselect a machine, which only Automatic does. A preserved one is deselected,
+// because it could begin its update at any time. Once updates have failed, so is one that has to become
+// healthy before it can begin.
 func (d *state) deselects(m *machine.Machine) bool {
 	if d.deployment.Spec.Strategy.Orchestration != Automatic {
 		return false

@@ -9,7 +9,7 @@ import (
 )
 
 // withNewOwner returns a copy of a machine that belongs to another set and has that set's template. It keeps
-// its identity, and the labels and annotations that others have put on it.
+// its identity, and the annotations and, if the set's selector allows, the labels that others have put on it.
 func (d *state) withNewOwner(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
 	c := m.Clone()
 	have, want := &from.Spec.Template, to.Spec.Template.Clone()
@@ -290,9 +290,9 @@ func (d *state) destination(f *setState, m *machine.Machine) *setState {
 	return to
 }
 
-// roomFor returns how many machines may move to a set at once. None may move to a set that still has to delete
-// machines: with a larger size it would keep machines that already count as deleted. With Recreate none may
-// move to the new set, because all its machines are created from its template.
+// roomFor returns how many machines may move to a set at once. None may move to a paused set, or to one that
+// still has to delete machines: with a larger size it would keep machines that already count as deleted. With
+// Recreate none may move to the new set, because all its machines are created from its template.
 func (d *state) roomFor(to *setState) int64 {
 	switch {
 	case to.set.Spec.Replicas < to.actual || to.paused, to == d.current && d.deployment.Spec.Strategy.Kind == Recreate:

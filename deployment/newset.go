@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// ensureNewSet creates the new set, without machines, unless there is one or
-// the deployment is paused.
+// ensureNewSet creates the new set, without machines, unless there is one, the deployment is paused or
+// frozen, or no API server accepts its node template.
 func (d *state) ensureNewSet() (Plan, bool) {
 	if d.current != nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen || d.deployment.Spec.Template.InvalidEntry() != nil {
 		return Plan{}, false

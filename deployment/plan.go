@@ -17,7 +17,7 @@ type Children struct {
 
 // Observation is the input of a decision about one deployment. The caller fills in Deployment,
 // Sets and Orphans from its caches before the first Decide of a pass. It keeps them up to date with
-// what it carries out: each order and write says how, see Plan. Everything in it is read-only.
+// what it carries out: each order and write says how, see Plan. Decide changes nothing in it.
 type Observation struct {
 	Deployment *Deployment
 	// Sets are the sets that this deployment owns, including those being deleted, in any order. Sets of

@@ -48,9 +48,9 @@ type Policy struct {
 	// counts until it succeeds, so that a change that can't work reaches no more VMs than that.
 	// Default 10%. 0% means one.
 	UpdateLimit rollout.IntOrPercent
-	// StrictQuota counts terminating machines toward R + S. A rollout then never has more than R +
-	// S machines at a provider, and waits until terminating ones are gone. The policy of the sets
-	// must have it too. Default: no.
+	// StrictQuota counts terminating machines toward R + S, see package rollout. A rollout then never has
+	// more than R + S machines at a provider, and waits until terminating ones are gone. The policy of the
+	// sets must have it too. Default: no.
 	StrictQuota bool
 	// IgnoreMinReady counts a machine as available as soon as it is ready, whatever Spec.MinReady says.
 	// The policy of the sets must have it too. Default: no.

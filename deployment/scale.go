@@ -36,7 +36,8 @@ func (d *state) waitRemark() string {
 	return text
 }
 
-// pausedRemark returns a remark if the set that the deployment waits for has paused machines.
+// pausedRemark returns a remark if the set that the deployment waits for has paused machines, or
+// unfitRemark's.
 func (d *state) pausedRemark() string {
 	f := d.setNamed(d.next.why.Set)
 	if unfit := d.unfitRemark(); unfit != "" {
@@ -182,7 +183,7 @@ var (
 	ErrNoKey = errors.New("the policy has no annotation key for deletion candidates")
 )
 
-// ScaleDown returns the deployment of the observation with to replicas, and with the named machines
+// ScaleDown returns the deployment of the observation with the given size, and with the named machines
 // chosen for deletion. Both are one update, so that neither is ever seen without the other. The update
 // also has the time of the change (Keys.ScaledAt). The observation must be read live; only Deployment and
 // Sets are used. If the deployment already has this size and these names, it is returned unchanged, so that a
@@ -190,26 +191,26 @@ var (
 //
 // The named machines are deleted first, within the bounds of the deployment's strategy. If one can't
 // be deleted because availability would fall below the floor, another one is deleted.
-func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Time) (*Deployment, error) {
+func ScaleDown(o *Observation, names []string, size int32, p *Policy, now time.Time) (*Deployment, error) {
 	if o == nil || o.Deployment == nil {
 		return nil, fmt.Errorf("deployment.ScaleDown: %w", decision.ErrNoObservation)
 	}
 	d, p := o.Deployment, p.WithDefaults()
 	refuse := func(err error) (*Deployment, error) {
-		return nil, fmt.Errorf("scaling deployment %s from %d to %d: %w", d.Key, d.Spec.Replicas, to, err)
+		return nil, fmt.Errorf("scaling deployment %s from %d to %d: %w", d.Key, d.Spec.Replicas, size, err)
 	}
 	if d.Deleted() {
 		return refuse(ErrDeleting)
 	}
 	listed, _ := parseDeletionCandidates(d.Annotations[p.Keys.DeletionCandidates])
-	if to == d.Spec.Replicas && allListed(listed, names) {
+	if size == d.Spec.Replicas && allListed(listed, names) {
 		return d, nil
 	}
-	if bad := o.checkScaleDown(names, to, p.Keys.DeletionCandidates, listed); bad != nil {
+	if bad := o.checkScaleDown(names, size, p.Keys.DeletionCandidates, listed); bad != nil {
 		return refuse(bad)
 	}
 	changed := d.Clone()
-	changed.Spec.Replicas = to
+	changed.Spec.Replicas = size
 	if len(names) > 0 {
 		at := now.Truncate(time.Second)
 		if before := d.scaledAt(p); before.After(at) { // the clock of another scaler is ahead
@@ -236,15 +237,15 @@ func allListed(listed []machineset.DeletionCandidate, names []string) bool {
 }
 
 // checkScaleDown returns why the named machines can't be chosen for deletion when the deployment is scaled down
-// to to replicas. Nil: they can.
-func (o *Observation) checkScaleDown(names []string, to int32, key string, listed []machineset.DeletionCandidate) error {
+// to a size. Nil: they can.
+func (o *Observation) checkScaleDown(names []string, size int32, key string, listed []machineset.DeletionCandidate) error {
 	replicas := o.Deployment.Spec.Replicas
 	switch {
-	case to < 0 || to > replicas:
+	case size < 0 || size > replicas:
 		return ErrSize
 	case len(names) > 0 && key == "":
 		return ErrNoKey
-	case int64(len(names)) > int64(replicas)-int64(to):
+	case int64(len(names)) > int64(replicas)-int64(size):
 		return ErrTooMany
 	}
 	for i, name := range names {

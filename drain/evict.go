@@ -62,8 +62,8 @@ type action struct {
 	from   time.Time // when it is due; zero: at once
 }
 
-// nextAction decides about a pod that is evictable or finished. Except for a finished pod, the drain always tries
-// eviction first, even if the slots are used up.
+// nextAction decides about a pod that is evictable or finished. Except for a finished pod, and in a cluster
+// without an eviction API, the drain always tries eviction first, even if the slots are used up.
 func (d *decider) nextAction(p *Pod, s *podStatus) action {
 	a := d.o.Memory.answer(p.UID)
 	again := time.Time{}
@@ -357,7 +357,7 @@ func roundsOf(rec *machine.DrainRecord, p *Pod) machine.DrainReturn {
 }
 
 // keepsReturning reports whether a pod is left alone because it came late, and the late pods of its controller
-// have had all their rounds.
+// have had all their rounds, or too many other controllers have late pods.
 func (d *decider) keepsReturning(p *Pod) bool {
 	if !d.late(p) {
 		return false
@@ -407,8 +407,8 @@ func (d *decider) nextRound(r machine.DrainReturn) machine.DrainReturn {
 	return r
 }
 
-// force deletes every pod with grace 0, at once. It does not wait for budgets, volumes or pods. It ends when the
-// deletions were accepted, or after Policy.ForceBound.
+// force deletes every pod that is not exempt (exemptFromForce) with grace 0, at once. It does not wait for
+// budgets, volumes or pods. It ends when the deletions were accepted, or after Policy.ForceBound.
 func (d *decider) force() Plan {
 	bound := d.rec.Forced.Add(d.p.ForceBound)
 	if d.o.WriteFailed {

@@ -41,9 +41,9 @@ const (
 type Step struct {
 	At     time.Duration // from now
 	Action Action
-	Pod    object.Key // zero for cordon and end
+	Pod    object.Key // zero for cordon, end, and a wait for a volume of no pod
 	Why    decision.Why
-	// Budgets that apply to a pod whose eviction would be refused.
+	// Budgets are those that apply to a pod whose eviction would be refused.
 	Budgets []object.Key
 }
 

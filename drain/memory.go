@@ -59,7 +59,7 @@ const (
 	Killed Kind = "Kill"
 )
 
-// Answer to one call about one pod or attachment.
+// Answer is what was answered to one call about one pod or attachment.
 type Answer struct {
 	Kind   Kind
 	Result Result
@@ -100,8 +100,8 @@ func (m *Memory) Note(uid string, a Answer) {
 
 // See must be called with the pods that were read, before a decision about them. For each pod that is seen being
 // deleted for the first time, it records the time by the clock of this process, because the cluster's clock may
-// differ. If the pods are all that the node has, See forgets others, so that the memory of a long drain does not
-// grow.
+// differ. all: they are all pods of the node. Then See forgets others, so that the memory of a long drain
+// does not grow.
 func (m *Memory) See(pods []*Pod, all bool, now time.Time) {
 	for _, p := range pods {
 		if p == nil || p.GraceEnds.IsZero() || !m.Terminating[p.UID].IsZero() {

@@ -11,22 +11,23 @@ import (
 // Observation is the input of a decision about the drain of one node. The caller fills it from
 // its caches at the beginning of a pass. A decision changes nothing in it.
 type Observation struct {
-	// Node to be drained. Nil: the caller looked for it, and there is none. The caller must make
+	// Node is the node to be drained. Nil: the caller looked for it, and there is none. The caller must make
 	// sure that it is not another machine's.
 	Node *machine.Node
 	// Cached: Node came from a cache, which may lack the latest record of the drain. False: it was read
 	// live, or written in this pass.
 	Cached bool
-	// Pods bound to the node, in any order.
+	// Pods are those bound to the node, in any order.
 	Pods []*Pod
 	// PodsCached: Pods came from a cache, and can be read live. A pod that was bound just before
 	// the cordon may be missing. A drain ends on a live list.
 	PodsCached bool
-	// Budgets of the pods' namespaces at least. Not needed if all pods have resolved budgets.
+	// Budgets are at least those of the pods' namespaces. They are not needed if all pods have resolved
+	// budgets.
 	Budgets []*Budget
-	// Volumes bound to the pods' claims at least.
+	// Volumes are at least those bound to the pods' claims.
 	Volumes []*Volume
-	// Attachments of the volumes to any node. Nil: the cluster has no such
+	// Attachments are those of the volumes to any node. Nil: the cluster has no such
 	// objects; empty: there is none.
 	Attachments []*Attachment
 	// Attached are the volumes that the node's own status lists as attached. Nil: not known. Empty:
@@ -54,7 +55,7 @@ type Observation struct {
 	// Stays: the node's VM is not to be deleted, so the node never gets the out-of-service taint.
 	Stays bool
 
-	// Memory of this process about this node. Nil: the zero Memory.
+	// Memory is what this process remembers of this node. Nil: the zero Memory.
 	Memory *Memory
 	// WriteFailed: a write of an earlier plan of this pass was not stored, for a reason other than
 	// a conflict. Force continues without it.
@@ -84,7 +85,7 @@ type Pod struct {
 	// (node.kubernetes.io/unschedulable, NoSchedule), so that another pod of its controller may be bound
 	// to this node when it is gone.
 	ToleratesCordon bool
-	// Priority of scheduling. Pods with volumes are evicted in its order, the higher first. A missing
+	// Priority is that of scheduling. Pods with volumes are evicted in its order, the higher first. A missing
 	// priority is zero.
 	Priority int32
 	// Finished says that all containers have ended for good.

@@ -32,7 +32,7 @@ type Blocked struct {
 	Pod object.Key
 	UID string
 	Why decision.Why
-	// Budgets that apply to a pod whose eviction was refused. Shared, must not be changed.
+	// Budgets are those that apply to a pod whose eviction was refused. Shared, must not be changed.
 	Budgets []*Budget
 }
 

@@ -13,7 +13,7 @@ import (
 type podState uint8
 
 const (
-	ignored     podState = iota // left alone: not evicted by any drain
+	ignored     podState = iota // left alone: this drain does not evict it
 	notAwaited                  // terminating or gone; the drain does not wait for it
 	overdue                     // still terminating after its time; the drain no longer waits for it
 	terminating                 // terminating; the drain waits for it

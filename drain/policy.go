@@ -20,7 +20,7 @@ type Policy struct {
 	// pods with their own grace, and does not wait for them. It counts from the drain's start.
 	// At least a second; default 2 h. object.Off: no end.
 	Timeout time.Duration
-	// MaxEvictRetries is the number of slots of Slot, from the drain's start, in which the drain
+	// MaxEvictRetries is the number of slots of length Slot, from the drain's start, in which the drain
 	// tries to evict a pod. After them it deletes the pod with its own grace. Zero, the default:
 	// until the drain's deadline. Observation.MaxEvictRetries replaces it for one drain.
 	MaxEvictRetries int
@@ -102,11 +102,11 @@ const (
 type Rule struct {
 	// Selector picks by labels; it must not be empty.
 	Selector object.Selector
-	// Namespaces that the pods must be in. Empty: any.
+	// Namespaces are those that the pods may be in. Empty: any.
 	Namespaces []string
 	Behaviour  Behaviour
-	// Order of pods drained InOrder: pods with a lower order are evicted first, and the next ones when they
-	// are gone. Pods without a rule have order 0.
+	// Order is for pods drained InOrder: pods with a lower order are evicted first, and the next ones when
+	// they are gone. Pods without a rule have order 0.
 	Order int32
 }
 

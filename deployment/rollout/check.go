@@ -134,20 +134,20 @@ func (d *decision) named(f Fleet, name string) (found *member, n int64) {
 	return found, n
 }
 
-// breach returns the rule that resizing a set to to breaks, with its numbers. Empty: none.
-func (d *decision) breach(f Fleet, m *member, to int64) (rule Rule, is, limit int64) {
+// breach returns the rule that giving a set this size breaks, with its numbers. Empty: none.
+func (d *decision) breach(f Fleet, m *member, size int64) (rule Rule, is, limit int64) {
 	changed := *m
-	changed.spec = to
+	changed.spec = size
 	most := d.ceiling
-	if m == &d.current && to > m.spec {
+	if m == &d.current && size > m.spec {
 		most = d.replicas
 	}
 	switch {
-	case to < 0:
-		return RuleSize, to, 0
-	case to > most:
-		return RuleSize, to, most
-	case to > m.spec:
+	case size < 0:
+		return RuleSize, size, 0
+	case size > most:
+		return RuleSize, size, most
+	case size > m.spec:
 		return d.breachOfRaise(f, m, &changed)
 	}
 	if stays := d.secure() - m.secure() + changed.usable(); changed.usable() < m.usable() && stays < d.floor {

@@ -79,10 +79,10 @@
 //
 // The ordered sizes and machine counts must come from reads made after the last order. Terminating
 // machines count neither as existing nor as available ([Set.Terminating] is for them). A set that
-// shrinks must remove its unavailable machines
-// before its available ones, because the bounds on availability depend on that. The caller sets
-// [Set.Behind] if a set with surplus is raised, [Set.Accounted] for surplus that costs no available
-// machine, and [Fleet.NoRestore] if no set may be raised.
+// shrinks must remove its unavailable machines before its available ones, because the bounds on
+// availability depend on that. The caller sets [Set.Behind] if a set with surplus is raised,
+// [Set.Accounted] for surplus that costs no available machine, and [Fleet.NoRestore] if no set may be
+// raised.
 //
 // # Other strategies
 //

@@ -7,7 +7,7 @@ import (
 
 // Set is what is known of one set of machines that share a template. Negative numbers count as 0.
 type Set struct {
-	// Name is returned with the orders for this set. Nothing else reads it.
+	// Name is returned with the orders and reasons about this set. [Check] finds the set by it.
 	Name string
 	// New says that this set has the template wanted now. At most one set is new. If several are,
 	// the last one counts as new and the others as old.

@@ -116,15 +116,17 @@ type Why struct {
 	Unavailable int64
 	// Terminating is how many of Count are being deleted (OldPresent).
 	Terminating int64
-	// Total is how many machines were ordered in all sets before this decision. For NewGrows and Grows it
-	// is how many there may be without the added ones. For NewAboveReplicas, AboveReplicas, Quota and
-	// NewUnavailable it is how many are ordered in that set. For Stopped it is how many may fail.
+	// Total is how many machines were ordered in all sets before this decision; for Select, after it. For
+	// NewGrows and Grows it is how many there may be without the added ones. For NewAboveReplicas,
+	// AboveReplicas, Quota and NewUnavailable it is how many are ordered in that set. For Stopped it is how
+	// many may fail.
 	Total int64
-	// Available is how many of Total are available (orders that lower, Floor, NewUnavailable). For
-	// NewAboveReplicas and AboveReplicas it is how many of the machines ordered in all sets are.
+	// Available is how many of Total are available (orders that lower, Restored, Select, Floor,
+	// NewUnavailable). For NewAboveReplicas and AboveReplicas it is how many of the machines ordered in all
+	// sets are.
 	Available int64
-	// Floor is how many machines must stay available, max(0, R − U) (orders that lower, Floor,
-	// Select).
+	// Floor is how many machines must stay available, max(0, R − U) (orders that lower, Restored,
+	// Floor, Select).
 	Floor int64
 	// Ceiling is how many machines there may be, R + S (orders, Floor, Quota). For NewAboveReplicas,
 	// AboveReplicas, Held and orders of [Recreate] it is R.
