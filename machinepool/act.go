@@ -11,7 +11,7 @@ import (
 
 // act decides about a pool whose status is up to date.
 func (d *state) act() Plan {
-	for _, c := range d.changes() {
+	for _, c := range d.changeAnswers() { // the effect of a call is looked at in a later pass
 		if c.answer == nil {
 			continue
 		}
@@ -36,7 +36,8 @@ func (d *state) act() Plan {
 	return d.maintain()
 }
 
-// readGroupIfDue reads the group from the provider if the last answer is too old.
+// readGroupIfDue plans a read of the group if the last answer is too old, or a wait if this pass's read
+// leaves open what there is.
 func (d *state) readGroupIfDue() (Plan, bool) {
 	if d.o.Looked {
 		if d.found() || d.absent() {
@@ -59,7 +60,8 @@ func (d *state) readGroupIfDue() (Plan, bool) {
 	return d.readGroup(), true
 }
 
-// recent reports whether the last answer about the group is recent enough.
+// recent reports whether the last answer about the group still serves. A failed read serves in its own pass
+// only, and so does the final answer that there is no group: before a create the group is read again.
 func (d *state) recent() bool {
 	return (d.found() || d.groupUncertain()) && !d.o.Group.At.After(d.now) && d.now.Before(d.readGroupAt())
 }
@@ -87,7 +89,7 @@ func (d *state) readGroupAt() time.Time {
 	return d.o.Group.At.Add(every)
 }
 
-// create creates the group, once the bootstrap data of its machines exists.
+// create plans the creation of the group, once the bootstrap data of its machines exist.
 func (d *state) create() Plan {
 	if plan, found := d.noBootstrap(); found {
 		return plan
@@ -104,8 +106,8 @@ func (d *state) create() Plan {
 	return plan
 }
 
-// noBootstrap waits for the bootstrap data. Without it, the driver would take the group for one that needs
-// none.
+// noBootstrap waits for the bootstrap data. Without them, the driver would take the group for one that
+// needs none.
 func (d *state) noBootstrap() (Plan, bool) {
 	boot := &d.s.Spec.Template.Bootstrap
 	at := d.now.Add(d.p.Poll)
@@ -134,7 +136,7 @@ func (d *state) bootstrapReady() bool {
 	}
 }
 
-// renew keeps the bootstrap token alive while a machine may need it.
+// renew renews the bootstrap token if it expires soon. It is called while a machine may need the token.
 func (d *state) renew() (Plan, bool) {
 	boot, b := d.s.Spec.Template.Bootstrap.DataSecret, d.o.Bootstrap
 	if boot == nil || *boot == "" || b == nil || b.TokenExpires.IsZero() {
@@ -171,14 +173,14 @@ func (d *state) maintain() Plan {
 	if plan, found := d.scale(); found {
 		return plan
 	}
-	update, found := d.update()
+	update, waits := d.update()
 	if update.Write != nil || update.Effect != nil {
 		return update
 	}
 	if plan, found := d.drain(); found { // an update that waits blocks no drain
 		return plan
 	}
-	if found {
+	if waits {
 		return update
 	}
 	return d.settle()
@@ -197,7 +199,7 @@ func (d *state) removesInstances() bool {
 }
 
 // update brings the group to the pool's current template, once the bootstrap data of its machines
-// is there.
+// are there.
 func (d *state) update() (plan Plan, found bool) {
 	if d.asApplied() || d.removesInstances() {
 		return Plan{}, false
@@ -205,14 +207,15 @@ func (d *state) update() (plan Plan, found bool) {
 	if plan, found := d.noBootstrap(); found {
 		return plan, true
 	}
-	if plan, found := d.renew(); found { // the provider may replace instances for it
+	if plan, found := d.renew(); found { // new instances that the update leads to need the token
 		return plan, true
 	}
 	return d.order(UpdatePool, UpdateGroup{}, decision.Why{Reason: reasonUpdate, Name: d.s.Spec.Template.Class.Name}), true
 }
 
-// mayNeedToken reports whether a machine may still need the bootstrap token: instances are to come, or
-// one that stays has no node. A provider that updates with a surge has more instances than are wanted.
+// mayNeedToken reports whether a machine may still need the bootstrap token: instances are to come, or one
+// that stays has no node, even if there are as many nodes as wanted: an update with a surge has more
+// instances. It returns false while the nodes are not known, and before a scale-down.
 func (d *state) mayNeedToken() bool {
 	return d.o.Nodes != nil && d.wanted() >= d.o.Group.Target && (d.joined < d.wanted() || d.unjoined())
 }
@@ -242,11 +245,11 @@ func (d *state) settle() Plan {
 	if b := d.o.Bootstrap; b != nil && !b.TokenExpires.IsZero() && d.mayNeedToken() && d.renewAt().After(d.now) && d.renewAt().Before(at) {
 		at = d.renewAt()
 	}
-	return Plan{At: at, Why: d.settled()}
+	return Plan{At: at, Why: d.settledWhy()}
 }
 
-// settled returns what the pool waits for.
-func (d *state) settled() decision.Why {
+// settledWhy returns what the pool waits for, or that it runs.
+func (d *state) settledWhy() decision.Why {
 	s := &d.s.Status
 	why := decision.Why{Reason: reasonWaiting, Name: string(s.Phase), Count: int64(s.Ready), All: int64(d.wanted())}
 	switch {
@@ -282,7 +285,7 @@ func (d *state) scale() (Plan, bool) {
 	}
 	to := wanted
 	if d.o.Features.DeleteInstances {
-		to = max(wanted, d.staying()) // the provider need not create more before some are removed by name
+		to = max(wanted, d.notGoing()) // no more than are there: what is created now would be removed by name
 		if target <= to {
 			return Plan{}, false
 		}
@@ -293,8 +296,8 @@ func (d *state) scale() (Plan, bool) {
 	return d.order(ScalePool, ScaleGroup{To: to}, decision.Why{Reason: reasonScale, Count: int64(target), All: int64(to)}), true
 }
 
-// staying returns how many instances the provider is not removing already.
-func (d *state) staying() int32 {
+// notGoing returns how many instances the provider is not removing.
+func (d *state) notGoing() int32 {
 	n := int32(0)
 	for i := range d.instances {
 		if !d.instances[i].Terminating {
@@ -304,12 +307,12 @@ func (d *state) staying() int32 {
 	return n
 }
 
-// surplus returns how many instances the library has to choose to remove. It is zero while the
+// surplus returns how many instances the library must choose for removal. It is zero while the
 // provider owns the size, because that size is then wanted.
 func (d *state) surplus() int {
 	if !d.o.Features.DeleteInstances {
 		return 0
 	}
-	target := min(max(0, d.o.Group.Target), d.staying())
+	target := min(max(0, d.o.Group.Target), d.notGoing())
 	return int(max(0, target-d.wanted()))
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// errNoEdge is the error for a move that would be a fault of this package.
+// errNoEdge is the error for a move that the phase table does not have.
 var errNoEdge = errors.New("machinepool.Decide: the table has no edge")
 
 // Decide decides what to do next about one pool. It changes none of its arguments, and returns the
 // same plan for the same arguments.
 //
-// Only a caller's mistake is an error: decision.ErrNoObservation, or an *object.FieldError for a policy out of
+// A caller's mistake is an error: decision.ErrNoObservation, or an *object.FieldError for a policy out of
 // range. A nil policy is the default one. A pool with invalid contents gets a plan that says so. A move
-// that the table does not have would be a fault of this package: it is an error too.
+// that the phase table does not have would be a mistake of this package, and is an error too.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Pool == nil {
 		return Plan{}, fmt.Errorf("machinepool.Decide: %w", decision.ErrNoObservation)
@@ -228,7 +228,7 @@ func (d *state) missing() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// gaveUp reports whether two answers, Policy.Poll apart, lacked an instance.
+// gaveUp reports whether two answers, at least Policy.Poll apart, and all between them lacked an instance.
 func (d *state) gaveUp(id string) bool {
 	if d.o.Memory == nil {
 		return false
@@ -238,7 +238,7 @@ func (d *state) gaveUp(id string) bool {
 }
 
 // groupUncertain reports whether the answer says that the recorded group does not exist, and this is not
-// believed yet: it takes two such answers, Policy.Period apart.
+// believed yet: it takes two such answers, at least Policy.Period apart, and no other between them.
 func (d *state) groupUncertain() bool {
 	ids := d.s.Spec.ProviderIDs
 	if d.o.Group == nil || d.o.Group.Code != codes.NotFound || d.s.Status.GroupID == "" && len(ids) == 0 || !strictlySorted(ids) {

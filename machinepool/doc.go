@@ -10,9 +10,9 @@
 //
 // The caller's duties beyond those of package machine:
 //
-//   - An answer to GetGroup is kept from pass to pass, with the time it was
-//     asked, and sets Looked in its own pass. With the first changing effect it
-//     is dropped. Losing it costs one call.
+//   - The last answer to GetGroup is kept from pass to pass, with the time it was
+//     asked. Looked is set in the pass that asked. The first changing effect
+//     drops the answer. Losing it costs one call.
 //   - A [Memory] for each pool is given each answer to GetGroup ([Memory.See]). Losing it costs time.
 //   - Once a write is stored whose plan Announces, Announced is set until the pass ends.
 //   - Observation.Nodes has the nodes by the provider IDs in the spec. It is nil while the caches are
@@ -26,8 +26,8 @@
 // name of the bootstrap data is set (to nothing, if there is nothing to bootstrap) and the data are
 // there.
 //
-// A write announces every changing call. The write fails if the record is old, so that an old
-// record resizes nothing. A size is ordered as a number, never as a difference. Instances that the
+// A write announces every call that changes the group. The write fails if the record is old, so that
+// an old record resizes nothing. A size is ordered as a number, never as a difference. Instances that the
 // library chooses to remove are first recorded, then drained, and then removed by name. While the
 // provider owns the size (an autoscaler of its own), the library never orders a size, and the spec
 // follows.

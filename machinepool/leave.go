@@ -122,7 +122,7 @@ func contains(list []Leaving, id string) bool {
 }
 
 // toReplace returns the next instance whose node asks for a replacement: one at a time, and only while
-// the pool is Running.
+// the pool is Running and the group has the wanted size.
 func (d *state) toReplace() string {
 	if !d.o.Features.ReplaceInstance || d.o.Nodes == nil || d.s.Status.Phase != PhaseRunning || d.wanted() != max(0, d.o.Group.Target) {
 		return ""
@@ -161,7 +161,7 @@ func (v deletionCandidate) compare(w deletionCandidate) int {
 
 // choose picks n instances that are not on the list yet: those without a node first, then those
 // that are not ready, then the oldest. Last are those that may have a node that is not known, because
-// it could not be drained. It picks none while the provider undoes the scale-down.
+// it could not be drained. It picks none while the scale-down is held (ConditionScaleDownHeld).
 func (d *state) choose(n int, listed []Leaving) []string {
 	if n == 0 || d.scaleDownHeld() {
 		return nil
@@ -195,7 +195,7 @@ func (d *state) choose(n int, listed []Leaving) []string {
 // readLive plans a live read of the pool itself.
 func readLive() Plan { return Plan{Effect: ReadPool{}, Why: decision.Why{Reason: reasonReadPool}} }
 
-// drain drains the leaving instances, and removes them when they are empty.
+// drain drains the leaving instances, and removes them when they are empty or their time is over.
 func (d *state) drain() (Plan, bool) {
 	list := d.listed(d.s.Status.Leaving)
 	if len(list) == 0 {
@@ -231,8 +231,8 @@ func (d *state) drain() (Plan, bool) {
 	return Plan{At: at, Why: why}, true
 }
 
-// listed returns the instances of the list that the provider lists. It returns the same slice if that
-// is all.
+// listed returns the leaving instances that are in the provider's last answer. It returns the same slice if
+// that is all of them.
 func (d *state) listed(list []Leaving) []Leaving {
 	if len(d.unlisted) == 0 {
 		return list
@@ -333,8 +333,8 @@ func (d *state) tokenLeft() decision.Why {
 	return decision.Why{Reason: reasonTokenLeft, Code: answer.Code, Detail: answer.Message}
 }
 
-// deleting enters the phase. If no create was ever announced, the pool has no group, and deleting
-// records that, because its class may never have existed.
+// deleting enters the phase Deleting. If no create was ever announced, the pool has no group, and deleting
+// records that: otherwise the deletion could wait for a class that never existed.
 func (d *state) deleting() Plan {
 	s := &d.s.Status
 	from := Phase(phases.State(string(s.Phase)))

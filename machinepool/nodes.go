@@ -16,8 +16,8 @@ import (
 // controlPlane are labels of nodes of a control plane. Instances are workers, so none is such a node.
 var controlPlane = [...]string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 
-// MatchNodes finds nodes that carry the ID of an instance in another spelling. nodes has the nodes that
-// were found by the ID itself, by that ID. free are the nodes without a known owner.
+// MatchNodes finds nodes that carry the ID of an instance in another spelling. The map nodes has, by an
+// instance's ID, the node with exactly that ID. The slice free has the nodes without a known owner.
 //
 // It adds a free node to nodes if its ID is alike (object.Alike) to that of one instance only, and if
 // that instance has no node and no other free node is alike to it. It returns the other free nodes,
@@ -166,7 +166,7 @@ func (d *state) scaleDownUndone() bool {
 	if !d.found() || op.Call != DeleteInstances || op.State != machine.StateSuccessful || op.Replicas != d.wanted() {
 		return false
 	}
-	if d.surplus() == 0 || len(known) <= int(d.wanted()) || int(d.staying()) < len(known) {
+	if d.surplus() == 0 || len(known) <= int(d.wanted()) || int(d.notGoing()) < len(known) {
 		return false
 	}
 	return slices.ContainsFunc(d.instances, func(i Instance) bool { return !i.Terminating && !slices.Contains(known, i.ProviderID) })

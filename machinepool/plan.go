@@ -9,7 +9,7 @@ import (
 )
 
 // Group is a driver's answer about a pool's group. With a code other than OK
-// only LastKnown may hold something.
+// only ID and LastKnown count.
 type Group struct {
 	machine.Outcome
 	// ID is the provider's name for the group.
@@ -50,8 +50,8 @@ type BootstrapAnswer struct {
 	Ready bool
 	// Found: the secret named in Template.Bootstrap.DataSecret is there.
 	Found bool
-	// TokenExpires is when the token in it expires, by the clock that Now is read from. Zero: there is
-	// none, or it does not.
+	// TokenExpires is when the token in it expires, by the clock of Decide's now. Zero: there is none, or
+	// it does not expire.
 	TokenExpires time.Time
 	// OwnToken: the data have a placeholder for a token, which the caller creates at the first Renew. The
 	// token is removed with the pool. For a pool that is being deleted only this field is needed.
@@ -174,7 +174,7 @@ type ReportDrained struct{ ProviderIDs []string }
 type DrainNodes struct{ Leaving []Leaving }
 
 // KeepNodes undoes what DrainNodes did to the nodes of these instances, which stay after all
-// (Observation.Kept). Changes by others stay.
+// (Observation.Kept). What others have changed is left as it is.
 type KeepNodes struct{ ProviderIDs []string }
 
 // DeleteGroup makes the driver delete the group and all of its instances

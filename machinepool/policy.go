@@ -9,8 +9,9 @@ import (
 // Policy says how to treat pools. A setting that is zero means its default, so the zero Policy is
 // DefaultPolicy.
 type Policy struct {
-	// Period is the time between looks at a settled pool's group, because a provider does not
-	// report what happens to it. At least a second; default 1 min.
+	// Period is how often the group of a settled pool is read, because a provider does not report what
+	// happens to it. A pool is settled while it is Running, and no instance leaves or is missing in the
+	// last answer. At least a second; default 1 min.
 	Period time.Duration
 	// Poll is Period for a pool that is not settled. At least a second; default
 	// 15 s.
@@ -38,7 +39,7 @@ type Policy struct {
 }
 
 // Keys are the annotations that users set on pools and their nodes for this library. The zero Keys
-// are those of DefaultPolicy. In others, an empty key switches its feature off.
+// are those of DefaultPolicy. If any key is set, an empty one switches its feature off.
 type Keys struct {
 	Autoscaled string // annotation on a pool, "true": as Policy.Autoscaled, for this one
 	Replace    string // annotation on a node, "true": its instance is replaced
@@ -61,8 +62,8 @@ func DefaultPolicy() *Policy {
 
 var defaults = DefaultPolicy()
 
-// WithDefaults returns p with the default in place of each setting that is zero: p itself if there is none, and
-// DefaultPolicy if p is nil.
+// WithDefaults returns p with the default in place of each setting that is zero: p itself if no setting is
+// zero, and DefaultPolicy if p is nil.
 func (p *Policy) WithDefaults() *Policy {
 	return object.WithDefaults(p, defaults)
 }

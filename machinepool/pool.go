@@ -23,7 +23,7 @@ type Pool struct {
 }
 
 // Spec says what a pool should be. The library fills in ProviderIDs, and Replicas too while the
-// provider owns it (see Policy.Autoscaled).
+// provider owns the size (see Policy.Autoscaled).
 type Spec struct {
 	// ClusterName is the cluster that the machines belong to. Required.
 	ClusterName string
@@ -162,7 +162,7 @@ const (
 	PhaseDeleting     Phase = "Deleting"     // deletion was asked for
 )
 
-// Events of the phase table: which condition is the strongest that holds.
+// The events of the phase table. Each says which condition is the strongest that holds.
 const (
 	eventAccepted       machine.Event = "accepted"
 	eventBootstrapReady machine.Event = "bootstrap ready"
@@ -235,8 +235,8 @@ type Status struct {
 	// without a node has none.
 	NodeRefs []NodeRef
 	// Replicas is how many instances the group last had, Ready how many of them are ready nodes,
-	// Available how many have been ready for MinReady, Unavailable how many of the wanted ones are
-	// missing.
+	// Available how many have been ready for MinReady, Unavailable how many more are wanted than are
+	// available.
 	Replicas, Ready, Available, Unavailable int32
 	BootstrapReady, InfrastructureReady     bool
 	// FailureReason and FailureMessage say what an operator must act on. Empty: nothing. They
@@ -255,7 +255,7 @@ type Status struct {
 	// chosen.
 	Leaving       []Leaving
 	LastOperation Operation
-	// NeverCreated records that no create call was issued for this pool. False: one may have been.
+	// NeverCreated is recorded when a deletion begins: no create call was issued. False: one may have been.
 	NeverCreated bool
 }
 

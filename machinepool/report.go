@@ -43,7 +43,7 @@ func (d *state) report() (Plan, bool) {
 	return plan, true
 }
 
-// tally is the state of a pool in numbers.
+// tally returns the state of a pool in numbers.
 func (d *state) tally(s *Status) decision.Why {
 	return decision.Why{Reason: ReasonStatus, Name: string(s.Phase), Count: int64(s.Ready), All: int64(d.wanted())}
 }
@@ -54,8 +54,8 @@ type call struct {
 	answer *Group
 }
 
-// changes are the answers to changing effects of this pass.
-func (d *state) changes() [6]call {
+// changeAnswers returns the answers to the changing effects of this pass. Nil: no such effect.
+func (d *state) changeAnswers() [6]call {
 	o := d.o
 	return [...]call{
 		{CreatePool, o.Created},
@@ -69,7 +69,7 @@ func (d *state) changes() [6]call {
 
 // recordCalls records how calls ended. It returns the Why of the last one that was not recorded yet.
 func (d *state) recordCalls(next *Status) (why decision.Why) {
-	for _, c := range d.changes() {
+	for _, c := range d.changeAnswers() {
 		if c.answer == nil {
 			continue
 		}
@@ -127,8 +127,8 @@ func (d *state) recordChange(next *Status, c call) decision.Why {
 	return decision.Why{Reason: reasonDone, Name: string(c.call)}
 }
 
-// recordFailedCall records a failure once. A failure recorded in this pass holds back the next attempt.
-// After an earlier failure no call is made until its wait is over.
+// recordFailedCall records a failure, unless it has recorded the same one in this pass: that one still holds
+// back the next attempt, and after an earlier one no call is made until its wait is over.
 func (d *state) recordFailedCall(next *Status, call Call, how machine.Outcome) decision.Why {
 	failed := d.operation(call, machine.StateFailed)
 	failed.Replicas, failed.Code, failed.Message, failed.Against = d.wanted(), how.Code, how.Message, d.inputs()
@@ -155,8 +155,8 @@ func (d *state) recordGroup(next *Status) {
 
 const maxReplicas = 1<<31 - 1
 
-// recordNodes counts the nodes of the instances that the spec names. These are the group's, if it is
-// known.
+// recordNodes counts the nodes of the instances that the spec names. They are the instances of the group,
+// if the group is known.
 func (d *state) recordNodes(next *Status) {
 	ids := d.s.Spec.ProviderIDs
 	if d.o.Nodes == nil && !d.o.NoCluster || !strictlySorted(ids) {
@@ -226,7 +226,7 @@ func (d *state) nodeRef(id string, n *machine.Node) NodeRef {
 	return ref
 }
 
-// nodeRefs returns the n nodes that are known.
+// nodeRefs returns what the status says of the n nodes that are known.
 func (d *state) nodeRefs(ids []string, n int) []NodeRef {
 	refs := make([]NodeRef, 0, n)
 	for _, id := range ids {
@@ -368,9 +368,9 @@ func (d *state) ordered(before *Applied) Applied {
 // severalOrders is a generation that no class has.
 const severalOrders = -1
 
-// uncertain returns what a group follows while an update of it is under way: a, or what the update
-// brings. The wanted state may be a again before there is an answer. After a second update without
-// an answer nothing is known.
+// uncertain returns what a group follows while an update of it is under way: what it followed before, or
+// what the update brings. The pool may be changed back before there is an answer. After a second update
+// without an answer nothing is known.
 func (a *Applied) uncertain() Applied {
 	if a.Doubted {
 		return Applied{ClassGeneration: severalOrders}

@@ -78,8 +78,8 @@ type Driver interface {
 }
 
 // Featured is implemented by a pool driver that has optional calls, or whose groups keep to
-// Spec.RollingUpdate. A driver that does not declare that gets no call for a pool that sets it, except those
-// that delete the group.
+// Spec.RollingUpdate. A driver that does not declare RollingUpdate gets no call for a pool that sets
+// Spec.RollingUpdate, except those that delete the group.
 type Featured interface {
 	// PoolFeatures returns them. The answer never changes.
 	PoolFeatures() machinepool.Features

@@ -18,11 +18,11 @@ func Intercept(d Driver, with ...driver.Interceptor) Driver {
 // one of a driver of machines.
 func Track(d Driver, c *driver.Calls) Driver { return &intercepted{inner: d, calls: c} }
 
-// intercepted is every decorator that does not inspect requests and responses.
+// intercepted is the driver that Intercept and Track return. It has either interceptors or calls.
 type intercepted struct {
 	inner Driver
 	with  []driver.Interceptor
-	calls *driver.Calls // nil: they are not tracked
+	calls *driver.Calls // of Track; nil: of Intercept
 }
 
 // Unwrap returns the driver that is decorated.

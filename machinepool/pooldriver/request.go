@@ -13,7 +13,7 @@ import (
 type Request struct {
 	Pool  *machinepool.Pool
 	Class *machine.Class
-	// Secret is the class's boot secret and credentials merged, without replaced placeholders. Nil:
+	// Secret is the class's boot secret and credentials merged; placeholders in it are not replaced. Nil:
 	// the class names none, or none that exists.
 	Secret *machine.Secret
 }

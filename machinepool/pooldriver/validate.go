@@ -17,15 +17,15 @@ import (
 // blank, the answer is INVALID_ARGUMENT and d is not called.
 //
 // An OK answer becomes INTERNAL if CreatePool or GetPoolStatus returns no group ID, a blank one or
-// one beyond its bound, or if a target is negative. Instances are sorted by provider ID. Blank and
-// repeated ones and those beyond their bound are left out, because an empty ID must match nothing.
+// one beyond its bound (driver.MaxID), or if a target is negative. Instances are sorted by provider ID.
+// Those whose ID is blank, repeated or beyond its bound are left out; a blank ID must match nothing.
 //
-// Entries of ListPools whose group ID or pool name is missing, blank, or beyond its bound (then it is
-// cut) move from Groups to Dropped, as those of ListMachines do.
+// Entries of ListPools whose group ID or pool name is missing, blank, or beyond its bound (then the ID
+// or name is cut) move from Groups to Dropped, as those of ListMachines do.
 //
 // Messages of errors, bounds and secrets are treated as by driver.Validate, and so is
-// GetPoolStatusResponse.Failure. cut gets the same calls as driver.ValidateOptions.Cut. It may be
-// nil.
+// GetPoolStatusResponse.Failure. The function cut is called as driver.ValidateOptions.Cut is: with the
+// whole of a message that is shortened, or what was left out. It may be nil.
 func Validate(d Driver, cut func(ctx context.Context, call driver.CallInfo, whole string)) Driver {
 	return &validated{inner: d, cut: cut}
 }
@@ -38,8 +38,8 @@ type validated struct {
 // Unwrap returns the driver that is decorated.
 func (v *validated) Unwrap() Driver { return v.inner }
 
-// validate makes one call, if the request is valid, and checks its answer. unfit returns what is wrong
-// with a request in which no field is missing. Nil: nothing can be.
+// validate makes one call, if the request is valid, and checks its answer. The function unfit returns what
+// else is wrong with a request that lacks no field; empty: nothing. A nil unfit checks nothing.
 func validate[Q request, R any](
 	ctx context.Context, v *validated, method machinepool.Call, req Q, unfit func() string,
 	call func(context.Context, Q) (*R, error), rules driver.Validation[R],
@@ -49,7 +49,7 @@ func validate[Q request, R any](
 	if rules.Missing == "" {
 		rules.Class, rules.Secrets = base.Class, []*machine.Secret{base.Secret, bootstrapOf(req)}
 		if unfit != nil {
-			rules.Missing = unfit()
+			rules.Missing = unfit() // any text here refuses the request
 		}
 	}
 	return rules.Do(ctx, func(ctx context.Context) (*R, error) { return call(ctx, req) })
@@ -61,7 +61,7 @@ func change[Q request](
 	call func(context.Context, Q) (*Response, error),
 ) (*Response, error) {
 	return validate(ctx, v, method, req, unfit, call, driver.Validation[Response]{
-		Optional: true,
+		Optional: true, // a driver may return no response
 		Bounds:   func(r *Response) []driver.Bound { return []driver.Bound{groupBound(&r.GroupID)} },
 		Note:     (*Response).note,
 	})
@@ -80,7 +80,7 @@ func bootstrapOf[Q request](req Q) *machine.Secret {
 
 func (r *Response) note() *string { return &r.LastKnownState }
 
-// groupBound is the bound of a group ID. If the group is known already, the known ID stays.
+// groupBound is the bound of a group ID. An ID beyond it is emptied, so that a known ID is kept.
 func groupBound(id *string) driver.Bound {
 	return driver.Bound{Name: "a group ID", Text: id, Most: driver.MaxID}
 }
@@ -153,19 +153,20 @@ func (v *validated) GetPoolStatus(ctx context.Context, req *GetPoolStatusRequest
 }
 
 func (r *GetPoolStatusResponse) bounds() []driver.Bound {
-	id := 0
+	longest := 0
 	for i := range r.Instances {
-		id = max(id, len(r.Instances[i].ProviderID))
+		longest = max(longest, len(r.Instances[i].ProviderID))
 	}
 	return []driver.Bound{
 		neededGroup(&r.GroupID),
-		{Name: "an instance's provider ID", Size: id, Most: driver.MaxID, Drop: func() {
+		{Name: "an instance's provider ID", Size: longest, Most: driver.MaxID, Drop: func() {
 			r.Instances = slices.DeleteFunc(slices.Clone(r.Instances), func(i machinepool.Instance) bool { return len(i.ProviderID) > driver.MaxID })
 		}},
 	}
 }
 
-// tidy sorts the instances, each once, and reports whether it changed anything.
+// tidy sorts the instances by provider ID, removes those with a blank or repeated one, and reports whether
+// it changed anything.
 func (r *GetPoolStatusResponse) tidy() bool {
 	last, fine := "", true
 	for i := range r.Instances {
@@ -206,10 +207,10 @@ func (v *validated) InstancesDrained(ctx context.Context, req *InstancesDrainedR
 
 // ListPools implements Lister.
 func (v *validated) ListPools(ctx context.Context, req *ListPoolsRequest) (*ListPoolsResponse, error) {
-	list := func(ctx context.Context, req *ListPoolsRequest) (*ListPoolsResponse, error) {
+	call := func(ctx context.Context, req *ListPoolsRequest) (*ListPoolsResponse, error) {
 		return list(ctx, v.inner, req)
 	}
-	return validate(ctx, v, machinepool.ListPools, req, nil, list, driver.Validation[ListPoolsResponse]{
+	return validate(ctx, v, machinepool.ListPools, req, nil, call, driver.Validation[ListPoolsResponse]{
 		Bounds: func(r *ListPoolsResponse) []driver.Bound { return r.list().Bounds() },
 		Tidy:   func(r *ListPoolsResponse) bool { return r.list().DropBlank() },
 	})

@@ -163,7 +163,7 @@ var secretChecks = []check{
 		for key := range wrong.Data {
 			wrong.Data[key] = []byte("wrong-" + key + "-of-" + r.Names)
 		}
-		r.Hide(wrong, r.setup.Class)
+		r.Hide(wrong, r.setup.Class) // from here on, no answer may contain these values
 		r.setup.Secret = wrong
 		p := r.pool()
 		for _, a := range attempts {
@@ -186,8 +186,8 @@ var contextChecks = []check{
 	}},
 }
 
-// overPool makes calls whose context has ended. Each may still do its work; otherwise it must answer
-// code, and a later call must complete the work.
+// overPool makes calls whose context has ended. Each may still do its work; otherwise it must answer with
+// the code, and a later call must complete the work.
 func (r *trial) overPool(ctx context.Context, code codes.Code) {
 	p, fresh := r.created(r.pool(), 2), r.pool()
 	for _, a := range attempts[1:] {

@@ -120,7 +120,7 @@ var ofMachinepool = []mutant{
 		name:   "ScalePool makes a group smaller that still has its instances",
 		breaks: "P30",
 		file:   "machinepool/act.go",
-		from:   "to = max(wanted, d.staying())",
+		from:   "to = max(wanted, d.notGoing())",
 		to:     "to = min(target, wanted)",
 		by:     "TestRemovalAfterDrain|TestInstancesWithoutNodesNeedNoDrain",
 	},
