@@ -26,12 +26,13 @@ type Step struct {
 	// Class is the name of the class that Roll and RollBriefly ask for, that RemakeClass removes, that
 	// SpoilClass spoils, or whose tags Tag changes.
 	Class string
-	// N is the number of replicas for Scale and Resize, and the revision for Rollback. For steps about
-	// a machine, VM, node or zone it says which one, modulo their number.
+	// N is a size (Scale, Resize, ScalePool, ResizeGroup), the revision for Rollback, or what the action
+	// says. For steps about one machine, VM, node, instance or zone it says which one, modulo their number.
 	N int
-	// Value is what Preserve, PreserveNode and Prioritize write.
+	// Value is what Preserve, PreserveNode and Prioritize write, and what BoundPool and Autoscale say.
 	Value string
-	// For is how long an outage or a pause lasts, and how far the clock jumps.
+	// For is how long the effect of a step lasts (an outage, a pause), how far the clock jumps, or what
+	// the action says.
 	For time.Duration
 }
 
@@ -68,7 +69,7 @@ const (
 	OrphanVM Action = "stray"
 
 	// StopControl and StopTarget make the API of the control plane or of the target cluster stop
-	// answering for For. StopZone makes a zone of the provider fail.
+	// answering during For. StopZone does the same to a zone of the provider.
 	StopControl Action = "stop control"
 	StopTarget  Action = "stop target"
 	StopZone    Action = "stop zone"
@@ -78,7 +79,7 @@ const (
 
 // These are the steps by which users change single machines, sets, and existing VMs.
 const (
-	// PauseMachine and PauseSet pause a machine or a set for For. Zero: until the faults stop.
+	// PauseMachine and PauseSet pause a machine or a set during For. Zero: until the faults stop.
 	PauseMachine Action = "pause machine"
 	PauseSet     Action = "pause set"
 	// Preserve and PreserveNode request that a machine is kept for inspection. They write Value to the
@@ -119,9 +120,9 @@ const (
 	// LoseInstance removes the Nth instance at the provider. LoseGroup removes the group.
 	LoseInstance Action = "lose instance"
 	LoseGroup    Action = "lose group"
-	// FailGroup makes the provider report for For that a group has failed.
+	// FailGroup makes the provider report during For that a group has failed.
 	FailGroup Action = "fail group"
-	// StopGroups makes the provider answer no call about groups for For.
+	// StopGroups makes the provider answer no call about groups during For.
 	StopGroups Action = "stop groups"
 	// DeletePool deletes a pool. RemakePool also creates another one of the same name after that.
 	DeletePool Action = "delete pool"
@@ -140,22 +141,22 @@ const (
 	// StripNode removes some of the manager's labels and all taints from the Nth node, and adds another
 	// label. It puts the removed labels back after For, unless For is zero.
 	StripNode Action = "strip node"
-	// FightOverNodes makes another program undo for For what the manager writes on nodes, as soon as it
+	// FightOverNodes makes another program undo during For what the manager writes on nodes, as soon as it
 	// sees it. N chooses what: a label, a changed label, a taint, the finalizer, or the removal of the
 	// startup taint.
 	FightOverNodes Action = "fight over nodes"
 	// TouchObjects writes an annotation that means nothing to the manager on all machines, sets,
-	// classes and secrets, every ten seconds for For.
+	// classes and secrets, every ten seconds during For.
 	TouchObjects Action = "touch objects"
 	// SelectNodes puts the label that selects a machine for its update in place on up to N nodes.
 	SelectNodes Action = "select nodes"
 	// RemakeClass removes class Class with its finalizer, and creates it again after For.
 	RemakeClass Action = "remake class"
-	// RollBriefly makes deployment Name ask for class Class, and after For for its former class again.
+	// RollBriefly makes deployment Name ask for class Class. After For, it asks for its former class again.
 	RollBriefly Action = "roll briefly"
-	// SpoilTemplate gives the nodes of deployment Name a label that no API server accepts, for For.
+	// SpoilTemplate gives the nodes of deployment Name a label that no API server accepts, during For.
 	SpoilTemplate Action = "spoil template"
-	// SpoilClass gives class Class a provider spec that no driver can read, for For.
+	// SpoilClass gives class Class a provider spec that no driver can read, during For.
 	SpoilClass Action = "spoil class"
 	// HoldDrain and HoldVM put a hook on all machines from the Nth on, which holds back the drain, or
 	// the deletion of the VM. The hook is removed For after the machine's deletion has begun, or never

@@ -47,9 +47,9 @@ func (c *machineCalls) provide(ctx context.Context, next func(context.Context) e
 	return err
 }
 
-// late schedules a call whose caller has died, to be carried out later. If it creates a VM after its
-// machine is gone, that is no violation, and the VM has to be collected. If it deletes a VM, a node
-// with volumes may have joined since.
+// late schedules a call whose caller has died, to be carried out later. Invariants excuse what it does:
+// it may create a VM after its machine is gone, which then has to be collected, or delete a VM whose
+// node has joined since.
 func (c *machineCalls) late(ctx context.Context, s driver.CallInfo, next func(context.Context) error) {
 	ctx = context.WithoutCancel(ctx)
 	c.After(c.upTo(c.hazards.LateBy), func() {

@@ -226,8 +226,8 @@ func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor i
 
 // sameFleet reports whether two machines are of one deployment.
 func (w *p07) sameFleet(a, b *machine.Machine) bool {
-	of, with := w.setRecords[ownerUID(a)], w.setRecords[ownerUID(b)]
-	return of != nil && with != nil && of.last.Owner != nil && with.last.Owner != nil && of.last.Owner.UID == with.last.Owner.UID
+	setA, setB := w.setRecords[ownerUID(a)], w.setRecords[ownerUID(b)]
+	return setA != nil && setB != nil && setA.last.Owner != nil && setB.last.Owner != nil && setA.last.Owner.UID == setB.last.Owner.UID
 }
 
 // leftAfter reports whether somebody other than the manager deleted a machine after m was selected for
@@ -301,7 +301,7 @@ func (w *p07) widen(d *deployment.Deployment, machines []*machine.Machine) *boun
 }
 
 // checkUpdating checks how many VMs of a fleet are updated at a time. One more than the limit is allowed,
-// since nothing depends on it. A process that has just started may exceed it further.
+// since nothing depends on the exact number. A process that has just started may exceed it further.
 func (w *p07) checkUpdating(m *machine.Machine) {
 	s := w.setRecords[ownerUID(m)]
 	if s == nil || s.last.Owner == nil || !w.knowsUpdates() {

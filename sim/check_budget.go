@@ -2,7 +2,8 @@ package sim
 
 import "github.com/millwright-go/millwright/machine"
 
-// p24: no more machines of a fleet are marked failed at a time than the replacement budget allows.
+// p24: no more machines of a fleet are marked failed at a time than the replacement budget allows. A budget
+// in percent is not checked.
 type p24 struct{ *World }
 
 func (w p24) see(e event) {

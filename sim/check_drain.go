@@ -19,7 +19,7 @@ type p22 struct {
 	attempts      map[string]attempt   // the last attempt to evict each pod, by UID of the pod
 	deleting      map[string]time.Time // when the last DeleteMachine was begun, by name of the machine
 	drained       map[string]time.Time // when the drain of a deletion ended, by UID of the machine
-	earlierDrains map[string]time.Time // timeout of the drain for an update or a preservation, by UID of the machine
+	earlierDrains map[string]time.Time // when the drain for an update or a preservation times out, by UID of the machine
 	by            *process             // the process that made the last attempt
 	number        int                  // the number of that process
 }
@@ -449,8 +449,8 @@ func (w *p22Volumes) checkLeft(node string) {
 	}
 }
 
-// checkDetached checks that the manager detaches a volume only by force: before that, a process on the
-// node may still write to it (P22).
+// checkDetached checks that the manager detaches a volume only when force is due: before that, a process
+// on the node may still write to it (P22).
 func (w *p22Volumes) checkDetached(v cluster.Volume) {
 	if w.belated {
 		return

@@ -98,8 +98,8 @@ func failedInPlace(p machine.Phase) bool {
 	return p == machine.PhaseInPlaceUpdateFailed || p == machine.PhaseFailed
 }
 
-// wanted reports whether the set of that name has the template that is rolled out. It has not if the
-// update began before the template changed.
+// wanted reports whether the set of that name has the template that is rolled out. The target of an
+// update that began before the template changed has another one.
 func (w *p46) wanted(d *deployment.Deployment, set string) bool {
 	for _, s := range w.sets.all() {
 		if s.Name == set {
@@ -149,8 +149,8 @@ func (w *World) updatedInPlace(m *machine.Machine) (*deployment.Deployment, int)
 	return d, int(max(stopAfter.Ceil(int32(b.most)), 1))
 }
 
-// p47: in an update in place, no VM is deleted because its node was not Ready for less than the health
-// timeout. A failed update costs a VM only if the replacement budget grants it. This is checked for
+// p47: in an update in place, no VM is deleted because its node is not Ready, until the health timeout is
+// over. A failed update costs a VM only if the replacement budget grants it. This is checked for
 // fleets without surge whose size does not change.
 type p47 struct{ *World }
 

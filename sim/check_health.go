@@ -17,7 +17,7 @@ type p61 struct {
 
 // readinessHistory is how ready a node was recently.
 type readinessHistory struct {
-	ill     time.Time // when it became unhealthy, without unnoticed healthy times since; zero: never
+	ill     time.Time // when it became unhealthy, ignoring healthy times too short to notice; zero: never
 	healthy time.Time // when it became healthy; zero: it is unhealthy
 }
 

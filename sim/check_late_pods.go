@@ -22,7 +22,8 @@ type comeback struct {
 	since     time.Time
 }
 
-// maxRounds is how often a drain evicts late pods of the same app.
+// maxRounds is how often a drain evicts late pods of the same app, at most as many as it has replicas each
+// time.
 const maxRounds = 3
 
 func newP49(w *World) *p49 { return &p49{w, map[comeback]map[time.Time]bool{}, map[string]int{}} }

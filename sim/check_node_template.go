@@ -55,10 +55,10 @@ func (w *p62) checkNode(m *machine.Machine, n *machine.Node) {
 	}
 }
 
-// contains reports whether have contains all entries of some.
-func contains(have, some map[string]string) bool {
-	for key, value := range some {
-		if is, found := have[key]; !found || is != value {
+// contains reports whether m has all entries of part.
+func contains(m, part map[string]string) bool {
+	for key, value := range part {
+		if is, found := m[key]; !found || is != value {
 			return false
 		}
 	}

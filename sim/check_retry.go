@@ -12,11 +12,11 @@ import (
 // refusedCall is a call to the provider that was answered with an error.
 type refusedCall struct {
 	at             time.Time
-	wait           time.Duration // how long to wait before the next attempt, by the recovery table
+	wait           time.Duration // how long to wait before the next attempt, by codes.RecoveryFor
 	machine, class int64         // their generations at that time
 }
 
-// p28: a call that failed is made again after the wait of the recovery table.
+// p28: a call that failed is made again after the wait of the recovery table (codes.RecoveryFor).
 type p28 struct {
 	*World
 	by              *process                                     // the process that made the last call

@@ -40,10 +40,10 @@ func (w *p65) checkAnswer(before, m *machine.Machine) {
 		}
 	case machine.PhaseInPlaceUpdateFailed:
 		op := m.Status.LastOperation
-		withdrawn := op.Stage == machine.StageCandidate
+		tooLate := op.Stage == machine.StageCandidate // the update succeeded after it was withdrawn
 		took, timeout := w.managerNow().Sub(before.Status.Since), w.machinePolicy().InPlaceTimeout
 		switch {
-		case withdrawn && !succeeded || op.Code == codes.Internal && !failed:
+		case tooLate && !succeeded || op.Code == codes.Internal && !failed:
 			w.violate("P65", "the update of machine %s counts as failed (%s), and its agent has answered %v", m.Name, op.Message, answers)
 		case op.Code == codes.DeadlineExceeded && took < timeout-time.Second && w.faults[ClockJump] == 0: // times are stored in whole seconds
 			w.violate("P65", "the update of machine %s counts as failed after %s, and not after %s", m.Name, took, timeout)

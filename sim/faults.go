@@ -34,8 +34,9 @@ type Faults struct {
 	// CallTime is the longest time the provider takes for a call.
 	CallTime time.Duration
 	// Call is the probability that the provider refuses a call, with one of Codes. If Codes is nil, it
-	// uses the codes that a healthy provider may answer now and then. It never falsely answers that a
-	// VM to be deleted is not found, because the manager has to believe that.
+	// uses the codes that a healthy provider may answer now and then. It never falsely answers NOT_FOUND
+	// where the manager has to believe it: to the deletion or update of a VM, and to the deletion or the
+	// status of a group.
 	Call  float64
 	Codes []codes.Code
 	// LostCall is the probability that a call to the provider is carried out and answered with an

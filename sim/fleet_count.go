@@ -28,9 +28,9 @@ type fleetCount struct {
 	class      machine.ClassRef    // the deployment's class
 	spec       machine.VMSpec      // the spec that the VMs should have; zero: VMs are not changed
 
-	seen, best  preview.Counts
-	progressed  time.Time // when the rollout last made progress
-	failedSince int64     // creations that failed since then
+	seen, best  preview.Counts // the present counts, and the best so far (see noteProgress)
+	progressed  time.Time      // when the rollout last made progress
+	failedSince int64          // creations that failed since then
 
 	createdMeanwhile         map[object.Key]bool // machines that were created since counting began
 	created, deleted, failed int64               // machines, since then

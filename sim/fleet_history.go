@@ -18,8 +18,8 @@ type fleetHistory struct {
 	*pendingOrders
 	*forcePolicy
 
-	lives  map[string]*life // machines by UID
-	bounds map[string]*bounds
+	lives  map[string]*life   // machines by UID
+	bounds map[string]*bounds // deployments by UID
 
 	records    map[string]*record[*machine.Machine] // by UID, also of deleted machines
 	setRecords map[string]*record[*machineset.Set]  // by UID, also of deleted sets
@@ -129,11 +129,11 @@ func (l *fleetHistory) noteForce(node string) {
 	}
 }
 
-// lateOrder reports whether a set may still delete machine m by an order from before then. (Then is
-// when a machine of the set became available.) Such an order could not be withdrawn yet.
-func (l *fleetHistory) lateOrder(m *machine.Machine, then time.Time) bool {
+// lateOrder reports whether a set may still delete its machine m by an order from before the time ready,
+// when a machine of the set became available. Such an order could not be withdrawn yet.
+func (l *fleetHistory) lateOrder(m *machine.Machine, ready time.Time) bool {
 	s := l.setRecords[ownerUID(m)]
-	return l.unknown(then) && (s == nil || s.lowered.Sub(then) <= inFlight)
+	return l.unknown(ready) && (s == nil || s.lowered.Sub(ready) <= inFlight)
 }
 
 // keptOf returns how many machines of a fleet are kept for inspection. Such machines do not serve and
@@ -382,8 +382,8 @@ func (s *pendingOrders) see(e event) {
 	}
 }
 
-// unknown reports whether orders may still be executed that were given before then, and so without
-// knowing what happened then. Each process continues the orders of the one before it, until one has
+// unknown reports whether orders may still be executed that were given before the time then, and so without
+// knowing what happened at that time. Each process continues the orders of the one before it, until one has
 // worked long enough to see their results.
 func (s *pendingOrders) unknown(then time.Time) bool {
 	if s.worked.Sub(then) > inFlight {
@@ -393,9 +393,9 @@ func (s *pendingOrders) unknown(then time.Time) bool {
 }
 
 // ableSince returns the time since which the current process has been alive and both APIs have
-// answered. It returns then if that is later.
-func (s *pendingOrders) ableSince(then time.Time) time.Time {
-	return slices.MaxFunc([]time.Time{then, s.process.began, s.outages[controlAPI].ends, s.outages[targetAPI].ends}, time.Time.Compare)
+// answered, or earliest if that is later.
+func (s *pendingOrders) ableSince(earliest time.Time) time.Time {
+	return slices.MaxFunc([]time.Time{earliest, s.process.began, s.outages[controlAPI].ends, s.outages[targetAPI].ends}, time.Time.Compare)
 }
 
 // interrupted records that the current process is about to be interrupted. If it had worked for a

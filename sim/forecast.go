@@ -73,8 +73,8 @@ type forecast struct {
 	w          *World
 	model      *preview.Model
 	start      time.Time
-	why        decision.Why            // why the deployment has nothing to do
-	setWhys    map[string]decision.Why // why its sets have nothing to do, by name
+	why        decision.Why            // with which reason the last pass over the deployment ended
+	setWhys    map[string]decision.Why // the same of its sets, by name
 	sizes      map[string]int32        // sizes of the sets after the steps so far, by name
 	neverJoins map[string]bool         // whether a machine never joins, by name
 	updates    int64                   // updates in place so far

@@ -214,13 +214,13 @@ func (w *World) autoscaled(p *machinepool.Pool) bool {
 }
 
 // drainIsOver reports whether the drain of an instance may have reached its timeout, by the manager's
-// clock, by which its begin was recorded.
+// clock, by which its beginning was recorded.
 func (w *World) drainIsOver(l *machinepool.Leaving) bool {
 	return w.faults[ClockJump] > 0 || w.managerNow().Sub(l.Since) >= w.poolPolicy().DrainTimeout-inFlight
 }
 
-// poolDrainEnds reports whether the drain of a pool's node may have reached its timeout, or may no
-// longer belong to a pool's instance.
+// poolDrainEnds reports whether the drain of a pool's node may have reached its timeout, or need not be
+// finished: the pool is being deleted, or the instance does not leave.
 func (w *World) poolDrainEnds(n *machine.Node) bool {
 	for _, p := range w.pools.all() {
 		for i := range p.Status.Leaving {
@@ -300,7 +300,7 @@ type bootstrapper struct {
 // dataDeleted: the bootstrap data of a pool are deleted.
 type dataDeleted struct{ pool object.Key }
 
-// State implements manager.PoolBootstrap, from a cache.
+// State implements manager.PoolBootstrap. It answers at once, as a cache does, also during an outage.
 func (b bootstrapper) State(_ context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
 	if b.p.dead {
 		return machinepool.BootstrapAnswer{}, errDead

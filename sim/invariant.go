@@ -29,8 +29,8 @@ func addInvariants(w *World) {
 
 // Violation says that a rule was broken, or that something did not become true in time.
 type Violation struct {
-	// Rule is what was broken: the number of an invariant, the name of a Property, or one of the rules
-	// below.
+	// Rule is what was broken: the number of an invariant, the name of a Property, or a constant of this
+	// package, such as RuleSettled.
 	Rule string
 	Seed uint64    // of the world
 	At   time.Time // virtual time
@@ -120,7 +120,7 @@ func newBase(seed uint64, hazards *Faults, trace func(time.Time, string)) *base 
 // Now returns the virtual time.
 func (g *base) Now() time.Time { return g.clock.Now() }
 
-// After schedules do to run once d has passed.
+// After makes the clock call do once d has passed.
 func (g *base) After(d time.Duration, do func()) { g.clock.After(d, do) }
 
 // subscribe makes the world call see with every event from now on.
@@ -160,7 +160,7 @@ func upTo(d time.Duration, chance func(n int) int) time.Duration {
 	return time.Duration(chance(ms+1)) * time.Millisecond
 }
 
-// happens reports true with probability p.
+// happens reports true with probability p, and false once faults have stopped.
 func (g *base) happens(p float64) bool {
 	if p <= 0 || g.faultsStopped {
 		return false

@@ -181,7 +181,7 @@ func (k *kubelets) ready(name, id string, status object.ConditionStatus) bool {
 	return true
 }
 
-// report changes the message of a node that stays not ready again and again, as kubelets do.
+// report changes again and again, as kubelets do, the message of a node that stays not ready.
 func (k *kubelets) report(name, id string) {
 	k.After(3*time.Minute+k.upTo(time.Minute), func() {
 		n, err := k.nodes.Get(context.Background(), object.Key{Name: name})

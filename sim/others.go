@@ -307,7 +307,7 @@ func (w *World) request(s *Step) {
 }
 
 // annotateNth writes an annotation on the nth object of a kind, or removes it if the value is
-// empty.
+// empty. found is false if there is no object, or it has the annotation already.
 func annotateNth[T object.Object[T]](w *World, of *trackedStore[T], s *Step, key, value string) (changed T, found bool) {
 	o, found := nthOf(of, s.N)
 	if !found || o.ObjectMeta().Annotations[key] == value {
@@ -375,9 +375,9 @@ func (w *World) scaleDown(s *Step) {
 	for i := range n {
 		names = append(names, fleet[(s.N+i)%len(fleet)].Name)
 	}
-	clean := w.atRest(d, fleet)
+	atRest := w.atRest(d, fleet)
 	began := w.Now()
-	w.clock.Begin(func() { w.commandScaleDown(d, names, to, clean, began) })
+	w.clock.Begin(func() { w.commandScaleDown(d, names, to, atRest, began) })
 }
 
 // scaleDownTries is how often ScaleDown is tried, and scaleDownRetry is the wait before the next try.
@@ -386,7 +386,7 @@ const (
 	scaleDownRetry = 10 * time.Second
 )
 
-func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to int32, clean bool, began time.Time) {
+func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to int32, atRest bool, began time.Time) {
 	for range scaleDownTries {
 		p := w.process
 		if p.dead {
@@ -397,7 +397,7 @@ func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to in
 		switch {
 		case err == nil && !p.dead:
 			w.actions[ScaleDown]++
-			w.emit(scalerChose{d, names, clean, began})
+			w.emit(scalerChose{d, names, atRest, began})
 			return
 		case isFinalRefusal(err):
 			return

@@ -208,7 +208,7 @@ func (s *Scenario) reachRest(w *World) error {
 	return w.violated()
 }
 
-// staysConverged checks that nothing writes to a fleet that has converged (P28).
+// staysConverged checks that nothing writes to a fleet that has converged (P28), or changes a group (P37).
 func (w *World) staysConverged() error {
 	if err := w.Run(settling); err != nil || !w.allComplete() {
 		return err
@@ -233,7 +233,7 @@ const (
 	watchedFor = time.Hour
 )
 
-// allComplete reports whether all deployments have converged.
+// allComplete reports whether all deployments and pools have converged, and no machine is being deleted.
 func (w *World) allComplete() bool {
 	for _, d := range w.deployments.all() {
 		if fleet := w.fleetOf(d); d.Deleted() || !isComplete(d, fleet) || w.wantedBySets(d) != d.Spec.Replicas || w.keptOf(fleet) > 0 {

@@ -299,8 +299,8 @@ func (w *World) Sleep(ctx context.Context, d time.Duration) error {
 	return w.userDriverCalls.sleep(ctx, d)
 }
 
-// Request makes one request of a driver to its provider, which do carries out. As often as Faults say,
-// it takes time, fails before it is carried out, loses its answer, or hangs until ctx ends, or the
+// Request makes one request of a driver to its provider: do carries it out. As often as Faults say, it
+// takes time, fails before it is carried out, loses its answer, or hangs until ctx ends, or the
 // manager dies during it. ctx is the context of the driver's call, or one derived from it. what names
 // the request in traces.
 //

@@ -44,7 +44,7 @@ type Scenario struct {
 	// Limit bounds the time until everything has converged after the faults have stopped, and again
 	// the time of the deletion after that. Zero: 48 h.
 	Limit time.Duration
-	// Keep leaves the deployments at the end. Without it they are deleted, and the run shows
+	// Keep leaves the deployments and pools at the end. Without it they are deleted, and the run shows
 	// whether anything stays behind.
 	Keep bool
 
@@ -107,7 +107,7 @@ type Stats struct {
 	// Refusals counts the refused calls about machines by call and code. Faults[CallFailed] includes
 	// them.
 	Refusals map[Refusal]int
-	// Actions counts the users' actions on single machines, sets and VMs that took effect.
+	// Actions counts the steps that took effect. The actions from Roll to JumpClock are not counted.
 	Actions map[Action]int
 	// Collected is how many VMs were deleted as orphans.
 	Collected int

@@ -363,7 +363,7 @@ func (c *cache[T]) put(k object.Key, o T) (before T) {
 	return before
 }
 
-// place changes each list that contains an object, or has to. i is the position of the object.
+// place changes each list that an object is in or belongs in. i is the position of the object.
 func (c *cache[T]) place(o T, change func(list []T, i int) []T) {
 	places := map[store.Query]bool{{}: true} // a map, because an index may yield a value twice
 	for index, values := range c.indexes {
@@ -471,14 +471,14 @@ func (s *apis) longAgo(then time.Time) bool {
 	return !then.IsZero() && s.Now().Sub(s.answeringSince(then)) > s.slowest
 }
 
-// answeringSince returns the time since which both APIs have answered, or then if that is later.
-func (s *apis) answeringSince(then time.Time) time.Time {
+// answeringSince returns the time since which both APIs have answered, or earliest if that is later.
+func (s *apis) answeringSince(earliest time.Time) time.Time {
 	for a := range apiCount {
-		if ends := s.outages[a].ends; ends.After(then) {
-			then = ends
+		if ends := s.outages[a].ends; ends.After(earliest) {
+			earliest = ends
 		}
 	}
-	return then
+	return earliest
 }
 
 // slowest returns how long a pass may take, including the lag of the caches that it reads.

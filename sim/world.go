@@ -122,7 +122,7 @@ type World struct {
 	managers     *managers
 
 	end      time.Time           // when the run is over; zero: never
-	actions  map[Action]int      // users' actions that took effect
+	actions  map[Action]int      // steps that took effect, see Stats.Actions
 	orphans  int                 // number of VMs that users created without a machine
 	toRemake map[object.Key]bool // pools that are to be made again when they are gone
 }
@@ -255,7 +255,8 @@ func (w *World) Complete(name string) bool {
 // Made returns how many machines have ever existed.
 func (w *World) Made() int { return len(w.lives) }
 
-// StopFaults prevents all further faults, and ends outages. Skew, lags and latencies stay.
+// StopFaults prevents all further faults, and ends outages. Skew, CacheLag, Latency, PodEnd and HangFor
+// stay.
 func (w *World) StopFaults() {
 	w.faultsStopped = true
 	w.intermittentFaults.end()
