@@ -41,13 +41,14 @@ type timer struct {
 	do    func()
 }
 
-// After schedules do to run once d has passed.
+// After makes Step call do once d has passed.
 func (c *Clock) After(d time.Duration, do func()) {
 	c.seq++
 	heap.Push(&c.timers, timer{c.now.Add(max(d, 0)), c.chance(1 << 20), c.seq, do})
 }
 
-// Step runs the next timer, at the time at which it is due. It returns false if none is due until then.
+// Step runs the next timer, at the time at which it is due. It returns false if that is after until, or
+// there is none.
 func (c *Clock) Step(until time.Time) bool {
 	if len(c.timers) == 0 || c.timers[0].at.After(until) {
 		return false
@@ -109,7 +110,7 @@ func (c *Clock) resume(t *task) {
 	}
 }
 
-// parked is what a task yields that something other than a timer resumes.
+// parked is what a task yields if no timer is to resume it.
 const parked = time.Duration(-1)
 
 // Await calls do in a task of its own, and returns true when do has returned. If d passes before that,

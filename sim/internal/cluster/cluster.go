@@ -203,7 +203,7 @@ func (c *Cluster) run(p *pod) {
 // mountRetry is how often a pod checks whether it has its volumes.
 const mountRetry = 15 * time.Second
 
-// takesPods reports whether a node accepts a pod that tolerates everything, or one that does not.
+// takesPods reports whether a node accepts a pod. tolerates says that the pod tolerates cordons and taints.
 func takesPods(n *machine.Node, tolerates bool) bool {
 	ready := object.FindCondition(n.Conditions, machine.NodeReady)
 	if n.Deleted() || ready == nil || ready.Status != object.True {
@@ -267,7 +267,8 @@ func (c *Cluster) Delete(o drain.Order) drain.Answer {
 	return drain.Answer{Result: drain.Accepted}
 }
 
-// Lost removes the pods of a node that is gone or whose VM is gone, as a cluster's garbage collector does.
+// Lost ends the pods of a node that is gone or whose VM is gone, as a cluster's garbage collector does, and
+// detaches its stuck volumes.
 func (c *Cluster) Lost(node string) {
 	for _, p := range c.on(node) {
 		c.containersEnded(p, true)
@@ -285,7 +286,7 @@ type PodEvicted struct {
 	Volumes []Volume
 }
 
-// PodDeleted is the event that the deletion of a pod was ordered that had not been told to terminate.
+// PodDeleted is the event that a pod was ordered to be deleted, and had not been told to terminate before.
 type PodDeleted struct{ Pod Pod }
 
 // Budgets returns the budgets of a namespace.

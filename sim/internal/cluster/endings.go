@@ -21,9 +21,9 @@ func (w *workload) terminate(p *pod, grace time.Duration) {
 	w.Soon()
 }
 
-// containersEnded is called when the containers of a terminating pod have ended. It deletes the pod's
-// object, or keeps it for a while as finished, if Faults say so. atOnce means that there is no kubelet to
-// wait for; then only a finalizer keeps the object.
+// containersEnded is called when the containers of a pod have ended, or its node is gone. It deletes the
+// pod's object, or keeps it for a while as finished, if Faults say so. atOnce means that there is no
+// kubelet to wait for; then only a finalizer keeps the object.
 func (w *workload) containersEnded(p *pod, atOnce bool) {
 	f := w.world.Faults()
 	if !slices.Contains(w.pods, p) || p.kept {
@@ -51,9 +51,9 @@ func (w *workload) containersEnded(p *pod, atOnce bool) {
 
 // finish reports a pod as finished.
 func (w *workload) finish(p *pod) {
-	over := *p.Pod
-	over.Finished = true
-	p.Pod, p.healthy = &over, false
+	finished := *p.Pod
+	finished.Finished = true
+	p.Pod, p.healthy = &finished, false
 	w.changed(p.node)
 	w.Soon()
 }
@@ -77,7 +77,8 @@ func (w *workload) scheduleEnd(p *pod) {
 	}
 }
 
-// endAfter makes a pod end by itself after a while, unless it is told to terminate before.
+// endAfter makes a pod end by itself after a while, unless it is told to terminate before. Once faults have
+// stopped, no pod fails.
 func (w *workload) endAfter(p *pod, after time.Duration, how Fault) {
 	w.world.After(after, func() {
 		if !p.active() || !slices.Contains(w.pods, p) || how == PodFailed && w.world.Stopped() {

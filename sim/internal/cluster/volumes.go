@@ -117,7 +117,7 @@ func (s *volumes) attach(v *persistentVolume, node string) {
 // attachTime is the shortest time in which a volume is attached or detached.
 const attachTime = 4 * time.Second
 
-// detach begins to detach a volume. A stuck volume stays until the VM of its node is gone.
+// detach begins to detach a volume. A stuck volume stays until the VM of its node is gone, or faults stop.
 func (s *volumes) detach(v *persistentVolume) {
 	detaching := *v.at
 	detaching.DeletedAt = s.world.Now().Truncate(time.Second)

@@ -15,7 +15,7 @@ import (
 // World is what a cluster needs from the simulated world.
 type World interface {
 	Now() time.Time
-	// After schedules do to run once d has passed.
+	// After calls do once d has passed.
 	After(d time.Duration, do func())
 	// UpTo returns a random time from 0 to d.
 	UpTo(d time.Duration) time.Duration

@@ -113,9 +113,9 @@ func (g *Group) staying() (out []*Instance) {
 	return out
 }
 
-// outdated returns the instances among some that were made from an earlier class.
-func (g *Group) outdated(all []*Instance) (out []*Instance) {
-	for _, i := range all {
+// outdated returns those of the given instances that were made from an earlier class.
+func (g *Group) outdated(given []*Instance) (out []*Instance) {
+	for _, i := range given {
 		if i.class != g.Class {
 			out = append(out, i)
 		}

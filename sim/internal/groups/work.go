@@ -154,7 +154,7 @@ func (p *Provider) LoseInstance(id string) {
 }
 
 // sweep checks the instances of a group again and again. An instance that has been unhealthy for too long
-// is replaced. One that was not drained in time is removed without that.
+// is replaced. One that was not drained in time is removed all the same.
 func (p *Provider) sweep(g *Group) {
 	p.world.After(sweepEvery, func() {
 		if p.all[g.Pool] != g {

@@ -1,4 +1,4 @@
-// Package groups is the simulated provider of instance groups, which pools are made of. It does what such
+// Package groups is the simulated provider of instance groups: each pool has one. It does what such
 // a provider does by itself: it replaces lost and unhealthy instances, and those of an earlier template
 // one after the other, and it waits for drains. It knows nothing of the manager.
 package groups
@@ -12,7 +12,7 @@ import (
 // World is what the provider needs from the simulated world.
 type World interface {
 	Now() time.Time
-	// After schedules do to run once d has passed.
+	// After calls do once d has passed.
 	After(d time.Duration, do func())
 	// Chance returns a number from 0 to n-1.
 	Chance(n int) int

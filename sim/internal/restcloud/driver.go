@@ -143,7 +143,7 @@ func (d *Driver) read(status int, text []byte, a *answer) error {
 	return codes.Newf(codes.Unavailable, "the provider answered %d", status)
 }
 
-// servers lists the servers of a zone, and with a name unless that is empty.
+// servers lists the servers of a zone, or those of them with a name, unless name is empty.
 func (d *Driver) servers(ctx context.Context, s spec, name string) (all []Server, err error) {
 	for page := 0; ; {
 		query := url.Values{"zone": {s.Zone}, "page": {strconv.Itoa(page)}, "name": {name}}
@@ -187,7 +187,8 @@ func (d *Driver) find(ctx context.Context, s spec, m *machine.Machine) ([]Server
 	return []Server{*a.Server}, nil
 }
 
-// ours returns the servers that are not marked with the UID of another machine.
+// ours returns the servers that are not marked with the UID of another machine. If the machine has a
+// provider ID, these are all.
 func ours(all []Server, m *machine.Machine) (found []Server) {
 	for _, v := range all {
 		if m.Spec.ProviderID != "" || v.UID == "" || m.UID == "" || v.UID == m.UID {
@@ -324,7 +325,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, q *driver.DeleteMachineReque
 }
 
 // removeDisks removes the given disks, and the disks with the machine's name that no server uses.
-func (d *Driver) removeDisks(ctx context.Context, s spec, m *machine.Machine, of []string) error {
+func (d *Driver) removeDisks(ctx context.Context, s spec, m *machine.Machine, ids []string) error {
 	if d.Bug != LeaksDisk {
 		named, err := d.request(ctx, http.MethodGet, "/disks?"+url.Values{"name": {s.Zone + "/" + m.Name}}.Encode(), "", nil)
 		if err != nil {
@@ -340,11 +341,11 @@ func (d *Driver) removeDisks(ctx context.Context, s spec, m *machine.Machine, of
 		}
 		for _, disk := range named.Disks {
 			if !used[disk.ID] {
-				of = append(of, disk.ID)
+				ids = append(ids, disk.ID)
 			}
 		}
 	}
-	for _, id := range of {
+	for _, id := range ids {
 		if _, err := d.request(ctx, http.MethodDelete, "/disks/"+id, "", nil); err != nil && codes.Of(err) != codes.NotFound {
 			return err
 		}
