@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// The bounds of a Model.
+// The bounds and defaults of a Model.
 const (
 	// DefaultLimit is how far a preview looks ahead by default.
 	DefaultLimit = 30 * 24 * time.Hour
@@ -40,11 +40,11 @@ type Model struct {
 	Fail rollout.IntOrPercent
 	// Update is how long a node takes to be updated in place once it is drained. Not negative.
 	Update time.Duration
-	// FailUpdate says which of the updates in place fail, in the same form as Fail. They fail after the
-	// time Update. A machine whose update failed is Failed at the end of its health timeout.
+	// FailUpdate says which of the updates in place fail, in the same form as Fail. They fail after
+	// Update. A machine whose update failed is Failed at the end of its health timeout.
 	FailUpdate rollout.IntOrPercent
-	// Classes are the classes that templates and machines name, as they will be. A class that is missing
-	// here is assumed to differ from every other.
+	// Classes are the classes that templates and machines name, as they will be during the rollout. A
+	// class that is missing here is assumed to differ from every other.
 	Classes []*machine.Class
 	// Updatable are the fields of a provider spec that the driver can change on existing VMs, as
 	// driver.FieldUpdater declares them. If a class changes only in these, its VMs are changed and
@@ -158,14 +158,14 @@ func invalidShare(field string, share rollout.IntOrPercent) *object.FieldError {
 
 const maxFirstFailures = 1_000_000
 
-// Among reports whether the n-th of many is meant by a number, which means so many of the first, or by a
-// percentage, which is spread evenly. n counts from 1.
-func Among(n int64, meant rollout.IntOrPercent) bool {
-	share := int64(meant.Value)
-	if !meant.Percent {
-		return n <= share
+// Among reports whether the n-th item, counted from 1, is among those that a share selects: a number
+// selects the first so many, a percentage that part of them, spread evenly. See Model.Fail.
+func Among(n int64, share rollout.IntOrPercent) bool {
+	value := int64(share.Value)
+	if !share.Percent {
+		return n <= value
 	}
-	return n*share/100 > (n-1)*share/100
+	return n*value/100 > (n-1)*value/100
 }
 
 // Ahead returns how far the preview looks ahead: Limit, or its default.

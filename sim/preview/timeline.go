@@ -130,8 +130,8 @@ const (
 	// EndPaused: the deployment is paused, and its sets have the machines that they want, or the rollout
 	// made no progress for Model.Patience.
 	EndPaused EndReason = "Paused"
-	// EndRefused: the deployment's spec is invalid, or the deployment is being deleted without our
-	// finalizer.
+	// EndRefused: the deployment's spec is invalid, or the deployment is being deleted without
+	// deployment.Finalizer.
 	EndRefused EndReason = "Refused"
 	// EndFailing: every creation fails, including those that replace failed machines.
 	EndFailing EndReason = "EveryCreationFails"

@@ -41,7 +41,7 @@ type fleetChart struct {
 // for each kind of event. The file is complete in itself, without scripts or external resources.
 // The error is the writer's.
 //
-// Options.Height is the height without the lanes; the width may be 300 and more.
+// ChartOptions.Height is the height without the lanes; ChartOptions.Width may be 300 and more.
 func HistorySVG(w io.Writer, h *history.History, o ChartOptions) error {
 	c := newFleetChart(h, o)
 	title := o.Title

@@ -22,7 +22,7 @@ import (
 	"github.com/millwright-go/millwright/sim/report"
 )
 
-// eventfulHistory returns a history of a run that has everything a history can hold.
+// eventfulHistory returns a history of a run that has everything a history can hold, but dropped marks.
 func eventfulHistory() *history.History {
 	h := &history.History{Name: "web", Seed: 42, Start: startTime}
 	at := func(minutes int, s history.Sample) {
@@ -216,7 +216,7 @@ func requireWellFormed(t require.TestingT, page []byte) (texts []string) {
 }
 
 // TestTableRows: merged rows still count each mark once, and show the minimum of available machines
-// and the maximum of all. The last row is the state at the end.
+// and the maximum of all machines. The last row is the state at the end.
 func TestTableRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history.History{Name: "web"}

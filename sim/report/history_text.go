@@ -16,7 +16,7 @@ const standardRows = 40
 // and the picture are those at its end. Rows in which nothing changed are left out. The error is the
 // writer's.
 //
-// Options.Rows is about how many rows there are; zero or less: 40.
+// TextOptions.Rows is about how many rows there are; zero or less: 40.
 func HistoryText(w io.Writer, h *history.History, o TextOptions) error {
 	rows := [][]string{{"TIME", "WANTED", "AVAIL", "TOTAL", "BOUNDS", "PENDING", "UPDATING", "ILL", "GOING", "PICTURE", "WHAT"}}
 	most := max(h.Tally().MaxWithTerminating, highestBound(h), 1)

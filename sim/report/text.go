@@ -12,10 +12,10 @@ import (
 	"github.com/millwright-go/millwright/sim/preview"
 )
 
-// TextOptions say how a table is written. The zero value writes all of it.
+// TextOptions say how a table is written. The zero value has good defaults.
 type TextOptions struct {
-	// Rows is how many steps the table shows at most. If there are more, the table leaves out the
-	// middle, and a line says so. At least 2. Zero or less: all.
+	// Rows is how many steps the table of Text shows at most. If there are more, it leaves out the
+	// middle, and a line says so. At least 2. Zero or less: all. HistoryText uses Rows in its own way.
 	Rows int
 }
 

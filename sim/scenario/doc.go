@@ -1,5 +1,5 @@
-// Package scenario draws scenarios for package sim to play, and makes scenarios smaller that break a
-// rule. The same seed always gives the same scenario.
+// Package scenario draws scenarios for package sim to play, and makes scenarios that break a rule
+// smaller. The same seed always gives the same scenario.
 //
 // Begin with Random: anything may fail in its scenarios. Open adds what other programs and people do.
 // RandomPools has pools in each scenario. Rush, ScaleDown and Moves concentrate on one thing each, which

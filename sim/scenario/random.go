@@ -108,11 +108,11 @@ func (g generator) podEndings(s *sim.Scenario) {
 // fewerWrites draws policies with which the manager writes less: it gathers orders, and reports progress
 // late.
 func (g generator) fewerWrites(s *sim.Scenario) {
-	of, sets := deployment.DefaultPolicy(), machineset.DefaultPolicy()
-	of.Gather, of.ProgressInterval = g.upTo(time.Minute), g.upTo(time.Minute)
-	sets.ProgressInterval = of.ProgressInterval
-	of.Names, sets.SettleWithin = int32(g(6)), g.upTo(2*time.Minute)
-	s.Options.Manager.Policies.Deployment, s.Options.Manager.Policies.Set = of, sets
+	fleets, sets := deployment.DefaultPolicy(), machineset.DefaultPolicy()
+	fleets.Gather, fleets.ProgressInterval = g.upTo(time.Minute), g.upTo(time.Minute)
+	sets.ProgressInterval = fleets.ProgressInterval
+	fleets.Names, sets.SettleWithin = int32(g(6)), g.upTo(2*time.Minute)
+	s.Options.Manager.Policies.Deployment, s.Options.Manager.Policies.Set = fleets, sets
 }
 
 // fleet draws a scenario without pools.
@@ -164,13 +164,13 @@ func (g generator) strategy() deployment.Strategy {
 	return deployment.Strategy{Kind: kind, MaxSurge: surge, MaxUnavailable: unavailable}
 }
 
-// faultWindows draws how often a fault lasts for a while: in half of the scenarios never, in the others
-// every and more.
-func (g generator) faultWindows(every, most time.Duration) sim.Spells {
+// faultWindows draws how often a fault begins that lasts for a while: in half of the scenarios never, in
+// the others at intervals of 1 to 4 times least, each for up to about most.
+func (g generator) faultWindows(least, most time.Duration) sim.Spells {
 	if g(2) == 0 {
 		return sim.Spells{}
 	}
-	return sim.Spells{Every: every + g.upTo(3*every), For: most/100 + g.upTo(most)}
+	return sim.Spells{Every: least + g.upTo(3*least), For: most/100 + g.upTo(most)}
 }
 
 // capacity draws the provider's capacity: it is short in a third of the scenarios.

@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// answers checks the driver's answers against what it lists when nothing fails. So it finds mistakes that
-// no invariant can see, because the VMs are at a provider that the world does not know.
+// answers checks the driver's answers against what the driver lists when nothing fails. That finds mistakes
+// that no invariant can see, because the VMs are at a provider that the world does not know.
 type answers struct {
 	vms      map[string]vm // the VMs that are known to belong to a machine, by ID
 	underWay []*call
@@ -140,7 +140,7 @@ func (a *answers) own(m *machine.Machine, listed map[string]string) (ids []strin
 	return ids
 }
 
-// existing returns the IDs of the listed VMs that a call about a machine is about.
+// existing returns the IDs of a machine's listed VMs: its provider ID or, if it has none, those of own.
 func (a *answers) existing(m *machine.Machine, listed map[string]string) []string {
 	id := m.Spec.ProviderID
 	if id == "" {
@@ -152,7 +152,7 @@ func (a *answers) existing(m *machine.Machine, listed map[string]string) []strin
 	return nil
 }
 
-// deleted checks that no VM is listed that the driver said was deleted.
+// deleted checks that no VM is listed after the driver said that it is deleted or not found.
 func (a *answers) deleted(c *call, after map[string]string) {
 	if code := codes.Of(c.err); c.shared || code != codes.OK && code != codes.NotFound {
 		return
@@ -165,7 +165,7 @@ func (a *answers) deleted(c *call, after map[string]string) {
 	})
 }
 
-// lookedUp checks that no VM is listed that the driver said was not found.
+// lookedUp checks that no VM is listed after the driver said that it is not found.
 func (a *answers) lookedUp(c *call, after map[string]string) {
 	if c.err == nil && c.id != "" && !c.shared {
 		a.vms[c.id] = vm{c.machine, c}
@@ -230,7 +230,7 @@ func (o observer) list() (map[string]string, bool) {
 	return out.Machines, true
 }
 
-// gone reports whether the driver does not find a VM. Any error counts as that.
+// gone reports whether GetMachineStatus does not find a VM, or returns another error.
 func (o observer) gone(of vm, id string) bool {
 	m := of.machine.Clone()
 	m.Spec.ProviderID = id

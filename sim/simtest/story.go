@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// maxStory is how many lines a story has at most.
+// maxStory is how many lines a report with its story has at most.
 const maxStory = 60
 
 // story chooses the lines that explain a violation.

@@ -5,8 +5,9 @@
 //	go run ./sim/cmd/soak -for 5m -seed 1
 //
 // It reports progress on standard error, and on standard output a summary: steps, faults by kind, kills,
-// violations. It stops at the first violation, unless -all is given. Then it looks for a smaller scenario
-// that breaks the same rule, prints what happens in it, and writes it to a file that -replay plays again.
+// violations. It stops at the first violation, unless -all is given. If there was a violation, it ends by
+// looking for a smaller scenario that breaks the same rule, prints what happens in that, and writes it to
+// a file that -replay plays again.
 //
 // The exit status is 1 if anything was violated, and 2 for a mistake of the user, such as an unknown flag.
 package main
@@ -43,7 +44,7 @@ type settings struct {
 	settle    time.Duration // Scenario.Limit
 	replay    string
 	dir       string
-	shrink    int
+	shrink    int // how many scenarios to try in search of a smaller one
 	pools     bool
 	shrinking time.Duration // latency of scenario.ScaleDown; zero: other scenarios
 	all       bool

@@ -48,7 +48,7 @@ func (t *tally) say(errs io.Writer, line any) {
 	_, _ = fmt.Fprintln(errs, line)
 }
 
-// soak plays scenarios until its time is up or one of them fails.
+// soak plays scenarios until the limit of time or number is reached or, without -all, one of them fails.
 func (s *settings) soak(out, errs io.Writer) (violated bool, err error) {
 	var t tally
 	began := time.Now()
