@@ -13,7 +13,8 @@ import (
 // Await watches one object until missing returns "" for it, and returns the object. It calls
 // missing with the object as it is, and again with each change, one call at a time; so missing can
 // also report the progress. It never calls missing with a spec older than the one that was stored
-// when Await began, even if the collection answers from a cache. So it is safe right after Edit.
+// when Await began, even if the collection answers from a cache. So it is safe right after an
+// Edit of the spec.
 //
 // The wait ends with an error
 //   - when there is no object of that key, or it is gone later: ErrNotFound;
@@ -112,7 +113,8 @@ func (w *waiter[T]) current(ctx context.Context, change Change[T]) (T, error) {
 }
 
 // cancelIfGone ends the wait if the object is deleted between the first read and the start of the
-// watch, which then never reports it. It polls once a second until the watch has delivered the object.
+// watch, which then never reports it. It polls once a second until unseen ends, which it does when the
+// watch has delivered the object.
 func cancelIfGone[T object.Object[T]](unseen context.Context, c Collection[T], k object.Key, end context.CancelCauseFunc) {
 	for unseen.Err() == nil {
 		pause, over := context.WithTimeout(unseen, time.Second)

@@ -4,8 +4,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Journal keeps what a Batch stages, so that it outlives the process. Keys are
-// never empty.
+// Journal keeps what a Batch stages, so that it outlives the process. Every key that it is given has
+// a name.
 type Journal[T object.Object[T]] interface {
 	// UID returns a UID that no object has had.
 	UID() string

@@ -54,7 +54,7 @@ func (l *changeLog[T]) added(e *entry[T]) {
 	e.position.addedAt = e.position.seq
 }
 
-// changed moves e to the end, unless no watch has read it yet.
+// changed moves e to the end. An entry that no watch has read yet stays where it is.
 func (l *changeLog[T]) changed(e *entry[T]) {
 	if e.position.seq > l.maxRead {
 		return

@@ -14,11 +14,11 @@
 //   - A write carries the version it was made from, and fails with [ErrConflict] if that is not the
 //     stored one.
 //   - An update of the spec leaves the status alone, and the other way round. Only a change of the
-//     spec raises the generation.
+//     spec or a deletion raises the generation.
 //   - A deleted object stays until its last finalizer is removed.
 //   - Cached reads may be stale; live reads are not. A watch reports changes late, and merges those
 //     of one object.
 //
-// [NewMemory] returns a store in memory. [NewMirror] returns the same as a cache of another store,
-// as the adapter for API servers uses it. [ReadOnly] makes a store read-only, for dry runs.
+// [NewMemory] returns a store in memory. [NewMirror] returns a cache of another store, which the
+// adapter for API servers uses. [ReadOnly] makes a store read-only, for dry runs.
 package store

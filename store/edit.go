@@ -17,7 +17,7 @@ const editAttempts = 10
 // change may be called more than once, and must depend on its argument alone.
 //
 // Edit returns what is stored. It writes nothing if change leaves the copy as it was. Await right
-// after Edit sees that change or a later one, on every store. The errors are
+// after a change of the spec sees that change or a later one, on every store. The errors are
 //   - that of change, as it is; nothing is written then;
 //   - ErrNotFound if there is no object of that key;
 //   - ErrConflict if the last attempt met a conflict, too;
@@ -47,8 +47,8 @@ func CreateOrEdit[T object.Object[T]](ctx context.Context, c Collection[T], o T,
 	return edit(ctx, c, o.ObjectMeta().Key, o, change, c.Update)
 }
 
-// edit is Edit with the writing call. If there is no object and initial is not nil, edit creates
-// initial.
+// edit is Edit, with update as the call that writes. If there is no object and initial is not nil,
+// edit creates a copy of initial that change has altered.
 func edit[T object.Object[T]](
 	ctx context.Context, c Collection[T], k object.Key, initial T, change func(T) error, update func(context.Context, T) (T, error),
 ) (T, error) {

@@ -19,7 +19,7 @@ import (
 // not. NewMemory makes it. It is safe for concurrent use.
 //
 // Two stores that see the same calls in the same order hold the same objects with the same UIDs and
-// versions, and list them in the same order. Each write makes a new version, even one that changes
+// versions, and list them in the same order. Each update makes a new version, even one that changes
 // nothing. So a controller that writes without need wakes itself, and a test shows that.
 type Memory[T object.Object[T]] struct {
 	now  func() time.Time

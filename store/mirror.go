@@ -9,7 +9,7 @@ import (
 
 // Mirror is a cache of objects of one kind that another store keeps, such as an API server. The
 // program that follows that store updates the Mirror. The Mirror answers the reads of a Collection,
-// and its watches keep that type's rules. NewMirror makes it. It is safe for concurrent use.
+// and its watches keep the rules of Collection. NewMirror makes it. It is safe for concurrent use.
 //
 // Objects are kept as they are given, with the UIDs and versions of the other store. They must not
 // be changed from then on.

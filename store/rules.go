@@ -138,8 +138,8 @@ func (w *write[T]) check() error {
 	return nil
 }
 
-// decide returns what becomes of stored, which is nil if there is none. A new object has no UID
-// yet, and no object has its version yet.
+// decide returns what becomes of stored, which is nil if there is none. The caller still has to set
+// the UID of a new object, and the version of any object that it stores.
 func (w *write[T]) decide(stored, zero T) (outcome[T], error) {
 	var none T
 	switch {

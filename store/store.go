@@ -140,7 +140,7 @@ type Collection[T object.Object[T]] interface {
 }
 
 // These are the errors with which a store refuses a call. They come wrapped with the verb and the
-// object; use errors.Is. A call that the store did not answer has none of them.
+// object; use errors.Is. The error of a call that the store did not answer is none of them.
 var (
 	// ErrConflict: the stored object is not the one that the caller has read. Read again, and
 	// decide again.
