@@ -6,15 +6,15 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// chain returns hooks, each of which calls that hook of all, in order. The user's hooks belong at
+// chain merges several Hooks into one, which calls theirs in order. The user's hooks belong at
 // the end: a panic in one of them then does not prevent the calls of the library's own.
-func chain(all ...manager.Hooks) manager.Hooks {
+func chain(parts ...manager.Hooks) manager.Hooks {
 	var h manager.Hooks
 	fields := reflect.ValueOf(&h).Elem()
 	for f := range fields.NumField() {
 		var set []reflect.Value
-		for i := range all {
-			if hook := reflect.ValueOf(all[i]).Field(f); !hook.IsNil() {
+		for i := range parts {
+			if hook := reflect.ValueOf(parts[i]).Field(f); !hook.IsNil() {
 				set = append(set, hook)
 			}
 		}

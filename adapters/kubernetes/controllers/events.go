@@ -53,11 +53,11 @@ func (e *events) start(ctx context.Context) (stop func()) {
 	return e.broadcaster.Shutdown
 }
 
-// endOfField separates the path of a field from the event's text, in the subject of an event; see
-// eachText.
+// endOfField separates the path of a field from the event's text, in the subject of an event (its
+// Regarding); see eachText.
 const endOfField = "\x00"
 
-// eachText is a sink that makes each text an event of its own. By itself the recorder counts events
+// eachText is a sink that makes each text an event of its own. By itself the broadcaster counts events
 // with the same subject and reason as repetitions of the first one, whatever their texts are. So
 // record appends the text to the subject, and eachText removes it.
 type eachText struct{ clientevents.EventSink }
@@ -69,7 +69,8 @@ func (s eachText) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.
 	return s.EventSink.Create(ctx, event)
 }
 
-// record reports a text about the object, or the field of it, that ref names.
+// record reports a text about the object, or the field of it, that ref names. action is what the
+// manager was doing: an event must have one.
 func (e *events) record(ref *corev1.ObjectReference, typ manager.EventType, reason, action, text string) {
 	if len(text) > longestNote {
 		text = strings.ToValidUTF8(text[:longestNote], "")
@@ -83,15 +84,15 @@ func (e *events) hooks() manager.Hooks { return manager.Hooks{Event: e.onEvent} 
 func (e *events) onEvent(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 	ref := e.reference(kind, key)
 	if ref != nil {
-		e.record(ref, typ, reason, action(kind), why)
+		e.record(ref, typ, reason, "Reconcile", why)
 	}
 }
 
 // unreadable is the reason of an event about a field that can't be read.
 const unreadable = "Unreadable"
 
-// kindsByName has the kinds under the names that object.FieldError uses: a codec's name, or the
-// resource in the server's paths.
+// kindsByName has the kinds under the names that object.FieldError uses: a codec's name (machine), or
+// the resource in the server's paths (machines).
 var kindsByName = map[string]manager.Kind{
 	"machine": manager.KindMachine, "machines": manager.KindMachine,
 	"set": manager.KindSet, "machinesets": manager.KindSet,
@@ -117,16 +118,9 @@ func (e *events) report(log *slog.Logger) func(error) {
 	}
 }
 
-// action returns what the manager was doing, as one word: events require it.
-func action(kind manager.Kind) string {
-	if kind.Fleet() {
-		return "Safety"
-	}
-	return "Reconcile"
-}
-
 // reference returns a reference to an object, without a UID if the object is not in the cache. It
-// returns nil for kinds that are not on the server that holds the fleet, and if nothing is written.
+// returns nil in a dry run, and for kinds without an object on the server that has the machines: nodes,
+// workloads, and the kinds of Kind.Fleet.
 func (e *events) reference(kind manager.Kind, key object.Key) *corev1.ObjectReference {
 	if e.silent {
 		return nil

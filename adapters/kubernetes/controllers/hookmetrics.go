@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// hookMetrics are the metrics that are set by hooks of the manager. Most alerts use them.
+// hookMetrics are further metrics that are set by hooks of the manager; see metrics.hooks.
 type hookMetrics struct {
 	panics  *prometheus.CounterVec
 	calls   *prometheus.CounterVec
@@ -85,7 +85,7 @@ func (a *hookMetrics) froze(server string, frozen bool) {
 }
 
 func (a *hookMetrics) permitted(kind manager.Kind, key object.Key, used, limit int) {
-	if limit == 0 {
+	if limit == 0 { // the object is gone
 		a.permits.DeletePartialMatch(prometheus.Labels{"kind": string(kind), "namespace": key.Namespace, "name": key.Name})
 		return
 	}
@@ -94,7 +94,7 @@ func (a *hookMetrics) permitted(kind manager.Kind, key object.Key, used, limit i
 }
 
 func (a *hookMetrics) slowed(class object.Key, wait time.Duration) {
-	if wait == 0 {
+	if wait == 0 { // not slowed any more
 		a.backoff.DeleteLabelValues(class.Namespace, class.Name)
 		return
 	}

@@ -32,15 +32,16 @@ type leaseKeeper struct {
 	client coordinationclient.CoordinationV1Interface
 	stores *stores
 	log    *slog.Logger
-	logged string // the last error
+	logged string // the last error, so that it is logged once
 }
 
-// keepsLease reports whether the lease is in a namespace of the fleet, and may be deleted with it.
+// keepsLease reports whether there is a lease to keep: one in a namespace of the fleet, which may be
+// deleted with it. A dry run keeps none.
 func (o *Options) keepsLease() bool {
 	return !o.DryRun && o.Lease.Name != "" && o.Lease.Namespace != "" && (o.Namespace == "" || o.Namespace == o.Lease.Namespace)
 }
 
-// run checks the lease periodically until ctx ends. A finalizer stays at the end, because the next
+// run checks the lease periodically until ctx ends. It then leaves the finalizer, because the next
 // manager needs the lease.
 func (k *leaseKeeper) run(ctx context.Context) {
 	for ; ctx.Err() == nil; wait(ctx, leaseCheckPeriod) {
@@ -60,8 +61,8 @@ func (k *leaseKeeper) run(ctx context.Context) {
 	}
 }
 
-// check adds the finalizer to the lease, or removes it. Leader election writes the lease, too: after
-// a conflict, the next check tries again.
+// check adds the finalizer to the lease if it is needed, and removes it if not. Leader election writes
+// the lease, too: after a conflict, the next check tries again.
 func (k *leaseKeeper) check(ctx context.Context) error {
 	leases := k.client.Leases(k.lease.Namespace)
 	stored, err := leases.Get(ctx, k.lease.Name, metav1.GetOptions{})

@@ -2,8 +2,6 @@ package controllers_test
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -77,7 +75,7 @@ func TestLostVM(t *testing.T) {
 	w.deployment("web", "small", 3)
 	w.eventually("three machines", w.settled("web", 3))
 	names := w.names()
-	require.NoError(t, os.Remove(filepath.Join(w.folder, w.namespace, names[0])))
+	w.removeVM(names[0])
 	w.eventually("the machine to be replaced", func() bool {
 		now := w.names()
 		return len(now) == 3 && !slices.Contains(now, names[0]) && w.settled("web", 3)()

@@ -38,8 +38,8 @@ type Options struct {
 	// Target is access to the cluster that machines join. Nil means the cluster that holds the
 	// objects.
 	Target *rest.Config
-	// NoTarget says that machines join no cluster: their life ends at phase
-	// Available. Target must be nil then.
+	// NoTarget says that machines join no cluster: phase Available is the last
+	// that they reach. Target must be nil then.
 	NoTarget bool
 
 	// TokenGroups are further groups of nodes that join with a bootstrap token. Each begins with
@@ -69,7 +69,7 @@ type Options struct {
 	DryRun bool
 	// OtherManagers are the leases of other managers of the same objects. Nothing is done while one of
 	// them is held and renewed within its duration. A lease that is read for the first time
-	// counts as held if it was renewed in the last 5 min, because clocks may differ. Nil means
+	// counts as held until 5 min after it has expired, because clocks may differ. Nil means
 	// DefaultOtherManagers(Namespace). An empty list means none.
 	OtherManagers []Lease
 	// Lease is the manager's leader election lease. It gets LeaseFinalizer while objects of the fleet

@@ -31,7 +31,7 @@ const (
 	// defaultLeaseTerm is the duration of a lease that states none.
 	defaultLeaseTerm = 15 * time.Second
 	// clockSkew is how much clocks may differ: a lease that is read for the first time is expired if
-	// its last renewal is older than its duration and this.
+	// its last renewal is older than its duration plus this.
 	clockSkew = 5 * time.Minute
 )
 

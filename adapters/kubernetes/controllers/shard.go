@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Shard is the part number Index if objects are divided into Of parts by their keys. The zero Shard
-// is all of them.
+// Shard is one of Of parts into which objects are divided by their keys: the part with number Index.
+// The zero Shard is all of them.
 type Shard struct {
 	Index, Of int // 0 <= Index < Of
 }

@@ -67,6 +67,12 @@ func (w *world) writeStatus(o client.Object, status map[string]any) {
 	require.NoError(w, w.client.SubResource("status").Patch(w.Context(), o, client.RawPatch(types.MergePatchType, text)))
 }
 
+// removeVM removes the VM of the machine with that name: a file of the simulated provider.
+func (w *world) removeVM(name string) {
+	w.Helper()
+	require.NoError(w, os.Remove(filepath.Join(w.folder, w.namespace, name)))
+}
+
 // storeLeft stores a machine as another manager leaves it, with its VM and node.
 func (w *world) storeLeft(l leftMachine, set *unstructured.Unstructured, class string) {
 	w.Helper()
@@ -85,7 +91,7 @@ func (w *world) storeLeft(l leftMachine, set *unstructured.Unstructured, class s
 		return err == nil
 	})
 	if !l.vm {
-		require.NoError(w, os.Remove(filepath.Join(w.folder, w.namespace, name)))
+		w.removeVM(name)
 	}
 	if !l.node && !l.vm {
 		require.NoError(w, w.core.CoreV1().Nodes().Delete(w.Context(), name, metav1.DeleteOptions{}))
@@ -208,8 +214,8 @@ func (w *world) nodeOf(name string) *corev1.Node {
 }
 
 // TestReturningFromAnotherManager: the fleet returns from another manager, which kept our annotations
-// and removed our conditions. An old reservation on a set does not lead to additional machines, and
-// its names are not used twice.
+// and removed our conditions. A machineset.Reservation that was left on a set does not lead to
+// additional machines, and the name of the deleted machine is not used again.
 // Invariants: P12 P17
 func TestReturningFromAnotherManager(t *testing.T) {
 	t.Parallel()
@@ -223,12 +229,12 @@ func TestReturningFromAnotherManager(t *testing.T) {
 	set := w.fromYAML("MachineSet", "web", "{}")
 	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
 
-	// The other manager replaces the first machine by one with a name of its own, and removes our
-	// records from the statuses.
+	// The other manager replaces the first machine by one with a name that it chose, and removes our
+	// conditions.
 	gone := &v1alpha1.Machine{ObjectMeta: w.meta(first[0])}
 	require.NoError(t, w.client.Delete(t.Context(), gone))
 	w.merge(gone, `{"metadata":{"finalizers":null}}`)
-	require.NoError(t, os.Remove(filepath.Join(w.folder, w.namespace, first[0])))
+	w.removeVM(first[0])
 	require.NoError(t, w.core.CoreV1().Nodes().Delete(t.Context(), first[0], metav1.DeleteOptions{}))
 	l := stayingMachines[0]
 	w.storeLeft(l, set, "small")
@@ -240,7 +246,10 @@ func TestReturningFromAnotherManager(t *testing.T) {
 	for _, c := range []struct {
 		settled, reserved int
 		age               time.Duration
-	}{{2, 6, 0}, {6, 9, time.Hour}} {
+	}{
+		{settled: 2, reserved: 6, age: 0},         // names 3 to 6 may have been given out, just now
+		{settled: 6, reserved: 9, age: time.Hour}, // names 7 to 9, an hour ago
+	} {
 		w.merge(s, fmt.Sprintf(`{"metadata":{"annotations":{"millwright-go/reservation":"settled=%d reserved=%d at=%s"}}}`, c.settled, c.reserved, time.Now().Add(-c.age).UTC().Format(time.RFC3339)))
 		before := w.names()
 		seen := w.census(len(before))

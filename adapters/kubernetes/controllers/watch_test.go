@@ -13,9 +13,9 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 )
 
-// follow calls see with all objects of a kind in the test's namespace, by name: first, and after each
-// change that the API server reports, until the test ends or stop is called. It resumes a watch that
-// the server ends, so that no version is missed. see must not keep the map.
+// follow passes a map of all objects of a kind in the test's namespace, by name, to see: at once, and
+// after each change that the API server reports, until the test ends or stop is called. It resumes a
+// watch that the server ends, so that no version is missed. see must not keep the map.
 func follow[T client.Object](w *world, list client.ObjectList, items func(client.ObjectList) []T, see func(map[string]T)) (stop func()) {
 	w.Helper()
 	require.NoError(w, w.client.List(w.Context(), list, client.InNamespace(w.namespace)))
@@ -40,8 +40,8 @@ func follow[T client.Object](w *world, list client.ObjectList, items func(client
 	})
 }
 
-// consume applies the changes of a watch to all, calls see after each, and returns the last version
-// when the watch ends.
+// consume updates the map all with each change of a watch, and passes it to see. When the watch ends,
+// it returns the last version.
 func consume[T client.Object](ctx context.Context, w *world, changes watch.Interface, version string, all map[string]T, see func(map[string]T)) string {
 	for change := range changes.ResultChan() {
 		o, ok := change.Object.(T)
@@ -85,10 +85,10 @@ type census struct {
 }
 
 // census counts the machines of the test's namespace at each version that the API server reports.
-// There must be begin running machines now.
-func (w *world) census(begin int) *census {
+// n is how many machines there are now; all of them must be running.
+func (w *world) census(n int) *census {
 	w.Helper()
-	c := &census{running: span{begin, begin}, total: span{begin, begin}}
+	c := &census{running: span{n, n}, total: span{n, n}}
 	w.followMachines(func(all map[string]*v1alpha1.Machine) {
 		running, total := 0, 0
 		for m := range maps.Values(all) {
