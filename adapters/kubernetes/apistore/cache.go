@@ -206,8 +206,8 @@ func (c *cache[T, R]) Replace(list []any, version string) error {
 func (c *cache[T, R]) replace(objects []T, seen map[object.Key]R, version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// An own write is forgotten if the list shows it: if the list is not older, and if an object that
-	// the write has ended is not in the list.
+	// An own write is forgotten if the list shows it: the end of an object if the object is not
+	// listed, any other write if the list is not older.
 	for k, raw := range c.ahead {
 		listed, found := seen[k]
 		if stillListed := found && ended(raw, listed); !stillListed && (gone(raw) || !newer(raw.GetResourceVersion(), version)) {

@@ -34,9 +34,9 @@ type Options[T object.Object[T], R Raw] struct {
 	BlankList func() runtime.Object // an empty list of them
 
 	Indexes map[store.Index]func(T) []string
-	// Narrow has, by index, a function that returns the options of a list that finds at least the
-	// objects that the index finds for a value. With it a live list does not read all objects. The
-	// function returns false if there are no such options for the value.
+	// Narrow has functions for some indexes, so that a live list need not read all objects. Such a
+	// function returns the options with which the server lists the objects that the index finds for
+	// value, and perhaps others. It returns false if there are no such options.
 	Narrow map[store.Index]func(value string) (metav1.ListOptions, bool)
 
 	// Report receives the errors that no call returns: a watch that breaks, and, for each version,

@@ -146,8 +146,8 @@ func (d lenientDecoder) mendOne(of metav1.TypeMeta, doc map[string]any) bool {
 	return len(fields) > 0
 }
 
-// prune removes the values that can't be read from part, which is the object at that path, and
-// returns their paths in order.
+// prune removes the values that can't be read. part is the object at that path. It returns the paths
+// of what it removed, in order.
 func (d lenientDecoder) prune(of metav1.TypeMeta, part map[string]any, path []string) []string {
 	var gone []string
 	for _, name := range slices.Sorted(maps.Keys(part)) {

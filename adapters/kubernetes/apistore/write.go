@@ -93,8 +93,8 @@ func (c *Collection[T, R]) update(ctx context.Context, verb string, o T, steps .
 	return o, nil
 }
 
-// write sends the patches that are needed. The server refuses a patch if the object was changed since
-// it was read, or since the patch before.
+// write sends the patches that are needed; if none is, it sends lock. The server refuses a patch if the
+// object was changed since it was read, or since the patch before.
 func (c *Collection[T, R]) write(ctx context.Context, stored R, o T, steps []step[T, R]) (T, error) {
 	var none, now T
 	for _, s := range steps {
@@ -166,7 +166,7 @@ func (c *Collection[T, R]) Delete(ctx context.Context, k object.Key, uid string)
 	return nil
 }
 
-// lock is a patch that changes nothing, but fails unless the object has that version.
+// lock is a patch that changes nothing, and fails if the stored version is not o's.
 func lock[T object.Object[T], R Raw](_ R, o T) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.ObjectMeta().Version}})
 }

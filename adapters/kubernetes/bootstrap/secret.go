@@ -34,8 +34,8 @@ const (
 // or its key if it has none. A secret without it belongs to another program and is never touched.
 const AnnotationOwner = "millwright-go/token-of"
 
-// ID returns the public half of an owner's token: six digits and small letters that follow from
-// the owner's UID, or from its key if it has none. There are two billion IDs, so two owners with a
+// ID returns the public half of an owner's token: six characters, digits or small letters, that follow
+// from the owner's UID, or from its key if it has none. There are two billion IDs, so two owners with a
 // token at the same time hardly ever have the same ID. If they do, the second waits, see ErrTaken.
 func ID(of manager.TokenOwner) string {
 	sum := sha256.Sum256([]byte("bootstrap token of " + identity(of)))

@@ -35,11 +35,12 @@ type Options struct {
 	// Keys are the names of the annotations on nodes with the library's records. Zero means
 	// convert.DefaultKeys.
 	Keys convert.Keys
-	// Report receives the errors of the lists and watches that fill the caches. It must return soon. Nil drops them.
+	// Report receives the errors of the lists and watches that fill the caches. It must return soon.
+	// Nil drops them.
 	Report func(error)
 }
 
-// Cluster is a manager.Cluster. New makes it. Reads answer once Run has filled the caches.
+// Cluster is a manager.Cluster. New makes it. Reads are complete once Run has filled the caches.
 type Cluster struct {
 	nodes   *apistore.Collection[*machine.Node, *corev1.Node]
 	client  kubernetes.Interface

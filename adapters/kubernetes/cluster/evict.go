@@ -73,7 +73,7 @@ func (p *pods) answer(ctx context.Context, order drain.Order, err error) (drain.
 	return answerTo(err)
 }
 
-// answerTo returns the cluster's answer, which may be an error of the server. Another error means
+// answerTo turns the error of a call into the cluster's answer. An error that is not the server's means
 // that there was no answer, and is returned.
 func answerTo(err error) (drain.Answer, error) {
 	if err == nil {
