@@ -67,7 +67,7 @@ func (m *model) key(t *rapid.T) object.Key {
 	return object.Key{Namespace: drawNamespace.Draw(t, "namespace"), Name: m.prefix + drawName.Draw(t, "name")}
 }
 
-// scramble draws every field that a caller may write.
+// scramble draws fields that a caller may write, and two that the store must ignore.
 func scramble(t *rapid.T, o *Object) {
 	o.Labels = map[string]string{"app": drawText.Draw(t, "label")}
 	o.Annotations = map[string]string{"note": drawText.Draw(t, "annotation")}
@@ -137,8 +137,8 @@ func (m *model) written(t *rapid.T, want, got *Object) {
 	m.held = append(m.held, got)
 }
 
-// request draws an update: any object that was returned before, scrambled, sometimes with an error
-// in it. It returns the error that the update should get.
+// request draws an update: an object that was returned before, scrambled, and sometimes spoiled. It
+// also returns the error that the update should get.
 func (m *model) request(t *rapid.T) (*Object, error) {
 	if len(m.held) == 0 {
 		t.Skip("nothing to update")

@@ -20,8 +20,8 @@ var readRules = []rule{
 	{"is never behind a watch", readBehindWatch},
 }
 
-// lists requires that the query picks the objects of these names, all in the
-// first namespace, and no others.
+// lists requires that the query picks exactly these objects. Their names are as the method names
+// returns them.
 func (r *trial) lists(from store.Reader[*Object], q store.Query, names ...string) {
 	r.Helper()
 	require.Equal(r, names, r.names(from, q), "%+v", q)

@@ -75,7 +75,7 @@ func statusOfDeleted(r *trial) {
 	r.stored(got)
 }
 
-// comparesAndSwaps checks the conditions that both updates share.
+// comparesAndSwaps checks the conditions that Update and UpdateStatus share.
 func (r *trial) comparesAndSwaps(update func(context.Context, *Object) (*Object, error)) {
 	edited := func(o *Object) *Object {
 		c := o.Clone()
@@ -124,7 +124,7 @@ func (r *trial) comparesAndSwaps(update func(context.Context, *Object) (*Object,
 	r.stored(again)
 }
 
-// refusesIncomplete checks that an update needs an object name and a version.
+// refusesIncomplete checks that an update needs an object, a name and a version.
 func (r *trial) refusesIncomplete(update func(context.Context, *Object) (*Object, error), o *Object) {
 	before := r.live(o.Name)
 	c := o.Clone()

@@ -112,7 +112,7 @@ func key(name string) object.Key {
 	return object.Key{Namespace: Namespaces[0], Name: name}
 }
 
-// sample returns an object with something in every field that a writer may fill.
+// sample returns an object with something in every field that a writer may fill, except finalizers.
 func sample(name string) *Object {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	return &Object{

@@ -129,7 +129,7 @@ func updateKeeps(r *trial) {
 	deleting := r.live("a")
 	got := r.change(deleting, func(o *Object) {
 		o.RemoveFinalizer(holdOne)
-		o.Spec.Replicas++ // still to be written
+		o.Spec.Replicas++ // the spec can still change
 	})
 	require.Equal(r, []string{holdTwo}, got.Finalizers)
 	require.Equal(r, deleting.Generation+1, got.Generation)

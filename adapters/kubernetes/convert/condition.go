@@ -85,7 +85,7 @@ func (k conditions[T]) write(list *[]T, was, now []object.Condition) {
 	*list = out
 }
 
-// splitRecord separates the conditions of a machine from the condition with its record.
+// splitRecord separates the conditions of a machine from the condition with its record; see RecordType.
 func splitRecord(all []object.Condition) (others []object.Condition, record string) {
 	for _, c := range all {
 		if c.Type == RecordType {
@@ -107,7 +107,7 @@ func withRecord(others []object.Condition, record string) []object.Condition {
 }
 
 // extraTime returns the extra time to store with a condition. An unchanged condition keeps its own. For
-// a new or changed one it is the time of the status, but not earlier than before.
+// a new or changed one it is Since, but not earlier than the extra time that is stored.
 func (k conditions[T]) extraTime(list []T, c object.Condition) metav1.Time {
 	latest := metav1.NewTime(c.Since)
 	for i := range list {

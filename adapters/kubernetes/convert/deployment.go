@@ -97,7 +97,7 @@ func copied[T any](p *T) *T {
 
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// orchestrationAuto is how Automatic is stored, if it is stored.
+// orchestrationAuto is how deployment.Automatic is stored, unless the field is left empty.
 const orchestrationAuto v1alpha1.OrchestrationType = "Auto"
 
 // strategy reads a strategy. stopAfter is from an annotation.
@@ -157,7 +157,7 @@ func writeStrategy(w *v1alpha1.MachineDeploymentStrategy, was, now *deployment.S
 		}
 		w.InPlaceUpdate.OrchestrationType = v1alpha1.OrchestrationType(now.Orchestration)
 	}
-	reads := (&reader{problems: &problems{}}).strategy(w, now.StopAfter) // bounds of the kind of now
+	reads := (&reader{problems: &problems{}}).strategy(w, now.StopAfter) // the bounds that w has for now.Kind
 	if reads.MaxSurge == now.MaxSurge && reads.MaxUnavailable == now.MaxUnavailable {
 		return
 	}

@@ -12,7 +12,8 @@
 //
 // # Where things are
 //
-// If the established kinds have a field, label or annotation for a value, the value is there. Other
+// If the established kinds (those of API group machine.sapcloud.io, which other programs know, too)
+// have a field, label or annotation for a value, the value is there. Other
 // values of the metadata and the spec are in annotations (see Keys), each as text or as a line of
 // name=value, and absent if zero.
 //

@@ -13,8 +13,8 @@ type Keys struct {
 	LastApplied         string // annotation on a node: the template that was applied last
 	LastAppliedCapacity string // annotation on a node: the virtual capacity that was applied last
 
-	// Rollouts of other managers set these on nodes. They are only read.
-	KeepNode, KeptByUs string // annotations, both "true"; KeptByUs says that the other manager has set both
+	// Rollouts of another manager set these on nodes. See reader.rollout, which takes them over.
+	KeepNode, KeptByUs string // annotations, both "true"; KeptByUs says that this manager ("us") set both
 	AvoidTaint         string // a taint with value "True" and effect PreferNoSchedule
 
 	// The following are annotations.

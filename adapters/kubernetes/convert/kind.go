@@ -15,9 +15,9 @@ import (
 type Kind[W metav1.Object, C object.Object[C]] struct {
 	name  string
 	keys  Keys
-	empty func() W
+	empty func() W // a new stored object
 	clone func(W) W
-	blank func() C
+	blank func() C // a new object of the library
 
 	// read sets the fields of C from W. write and writeStatus change w, which reads as was, so that it
 	// reads as now.

@@ -269,8 +269,8 @@ func setPlain(v reflect.Value, text string) error {
 	return fmt.Errorf("%s: %w", v.Type(), errors.ErrUnsupported)
 }
 
-// fields sets the fields of a struct that the branch has. Others are ignored: a later version of this
-// package has written them.
+// fields sets the fields of a struct that the branch has. Values without a field are ignored: a later
+// version of this package has written them.
 func (b *branch) fields(v reflect.Value) error {
 	if b.values != nil && !slices.Equal(b.values, []string{nothing}) {
 		return errLine

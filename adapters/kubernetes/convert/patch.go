@@ -17,7 +17,7 @@ func difference(before, after any) (map[string]any, error) {
 		return nil, err
 	}
 	if b["status"] != nil && a["status"] == nil {
-		a["status"] = map[string]any{} // so that the patch is not null, which would remove unknown fields
+		a["status"] = map[string]any{} // null in the patch would remove unknown fields
 	}
 	return diff(b, a), nil
 }
@@ -41,11 +41,11 @@ func diff(before, after map[string]any) map[string]any {
 	patch := map[string]any{}
 	for key, is := range after {
 		was := before[key]
-		inner, both := is.(map[string]any)
-		outer, alike := was.(map[string]any)
+		oldObject, wasObject := was.(map[string]any)
+		newObject, isObject := is.(map[string]any)
 		switch {
-		case both && alike:
-			if p := diff(outer, inner); len(p) > 0 {
+		case wasObject && isObject:
+			if p := diff(oldObject, newObject); len(p) > 0 {
 				patch[key] = p
 			}
 		case !reflect.DeepEqual(was, is):
@@ -73,8 +73,8 @@ func lock(patch map[string]any, version string) {
 	meta["resourceVersion"] = version
 }
 
-// holdsNull reports whether an object in a JSON value has a field that is null. A merge patch can't set
-// a field to null.
+// holdsNull reports whether a JSON object, or one in its fields, has a field that is null. A merge patch
+// can't set a field to null, except in lists, which it replaces as a whole.
 func holdsNull(value any) bool {
 	fields, ok := value.(map[string]any)
 	if !ok {

@@ -18,7 +18,7 @@ const RecordType = "MillwrightRecord"
 const recordInStatus = "status.conditions[" + RecordType + "]"
 
 // record is a part of an object that is stored as an annotation or as an entry of the notes. A new one
-// needs a line in the table of its kind.
+// needs a line in the records of its Kind, or in its notes, such as setNotes.
 type record[C any] struct {
 	name string
 	at   func(C) any // a pointer to the part

@@ -57,7 +57,8 @@ func stageMarkers(kind machine.OperationKind) []marker {
 // shows the creation, because phase and provider ID are still empty.
 const creating = "Creating machine on cloud provider"
 
-// formatStage returns the description of an operation: its message, and the marker of its stage.
+// formatStage returns the description of an operation: its message, and the marker of its stage. A
+// marker within the message gets a small first letter, so that it is none.
 func formatStage(op *machine.Operation) string {
 	if op.Kind == machine.OperationCreate && op.State == machine.StateProcessing && op.Stage == machine.StageCreateVM && op.Message == "" {
 		return creating

@@ -196,7 +196,7 @@ func writeSelector(w **metav1.LabelSelector, was, now *object.Selector) {
 	*w = s
 }
 
-// secondsOf returns the duration in a field in seconds.
+// secondsOf returns the duration that a field has in seconds.
 func secondsOf(seconds int32) time.Duration { return time.Duration(seconds) * time.Second }
 
 // wholeSeconds is the reverse of secondsOf. Fractions are cut off.

@@ -2,8 +2,8 @@
 // Machine, MachineSet, MachineDeployment and MachineClass.
 //
 // The names of fields, their types, subresources, columns and short names are those that fleets,
-// manifests and other programs already use. Other packages of the library do not depend on these
-// types: package convert translates.
+// manifests and other programs already use. Apart from the adapters and commands, the library
+// does not depend on these types: package convert translates.
 //
 // +kubebuilder:object:generate=true
 // +groupName=machine.sapcloud.io
