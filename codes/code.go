@@ -7,7 +7,8 @@ import (
 )
 
 // Code is the outcome of a call to a provider. The numbers 0 to 17 and their meaning are the
-// provider contract's; they are stable and may be stored. The zero value is OK.
+// provider contract's (see docs/reference/contract.md); they are stable and may be stored. The zero
+// value is OK.
 type Code uint8
 
 // These are the codes of the provider contract, in its order.
@@ -30,8 +31,8 @@ const (
 	PermissionDenied
 	// ResourceExhausted (8): a quota or the provider's capacity is used up.
 	ResourceExhausted
-	// PreconditionFailed (9): the VM is in a state in which this can't be done. On the wire it is
-	// spelled FailedPrecondition.
+	// PreconditionFailed (9): the VM is in a state in which this can't be done. Its String is
+	// "FailedPrecondition".
 	PreconditionFailed
 	// Aborted (10): another operation on the same machine is still going on.
 	Aborted
@@ -54,8 +55,8 @@ const (
 	codeCount = int(Uninitialized) + 1
 )
 
-// naming is the spelling of one code, and the sentence about it for an error without a message of
-// its own.
+// naming holds the two spellings of one code, see [Code.String] and [Code.Contract], and the sentence
+// about it for an error without a message of its own.
 type naming struct{ wire, contract, sentence string }
 
 var namings = [codeCount]naming{

@@ -136,10 +136,10 @@ func (e *Error) sentence() string {
 
 // Message returns the sentence about err for status, next to the code that [Of] returns.
 //
-// For an unwrapped [Error] it is the error's Message, without code and cause. So the driver decides
-// what the owner reads, and a cause that changes with each attempt causes no write. If Message is
-// empty, it is the text of the cause, or else a sentence about the code. For every other error it
-// is the whole text. It is empty for nil only.
+// For an [Error] that no other error wraps it is the field Message, without code and cause. So the driver
+// decides what the owner reads, and a cause that changes with each attempt causes no write. If Message is
+// empty, it is the text of the cause, or else a sentence about the code. For every other error it is the
+// whole text. It is empty for nil only.
 func Message(err error) string {
 	if err == nil {
 		return ""

@@ -11,16 +11,17 @@ import (
 // Of walks the whole tree of err, each error before the errors that it wraps, in their order
 // (Unwrap() error and Unwrap() []error, as errors.As does). The first code found wins. An error has
 // a code if it
-//   - is an [Error], or gives one out through a method As(any) bool; or
+//   - is an [Error], or yields one through a method As(any) bool; or
 //   - has a method Code() without arguments whose one result has a String() that [Parse] accepts.
 //
-// The second covers status types of other libraries. If the code found is OK, it counts as
-// [Unknown], because a failure can't be OK.
+// The second covers errors of other libraries that have such a method. A gRPC status error has none
+// (it has GRPCStatus), so it is [Unknown]. If the code found is OK, it counts as Unknown too, because
+// a failure can't be OK.
 //
 // If there is no code, Of returns [DeadlineExceeded] if context.DeadlineExceeded is anywhere in the
 // tree, else [Canceled] if context.Canceled is (both as errors.Is finds them), else Unknown. It
-// never reads a message. It skips methods of foreign errors that panic. It stops in an endless tree
-// (an error that unwraps to itself) after some thousands of errors.
+// never reads a message. A method of an error that panics counts as missing. Of stops in an endless
+// tree (an error that unwraps to itself) after some thousands of errors.
 func Of(err error) Code {
 	if err == nil {
 		return OK
@@ -84,7 +85,8 @@ func codeAt(err error) (Code, bool) {
 	return foreignCode(err)
 }
 
-// codeOf returns the code of e; a nil *Error, which got into an interface by mistake, has none.
+// codeOf returns the code of e. A nil *Error, which got into an interface by mistake, has none; its
+// method code accepts it.
 func codeOf(e *Error) (Code, bool) { return e.code(), e != nil }
 
 // codeAs calls the As method of an error, as errors.As does.

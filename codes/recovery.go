@@ -10,15 +10,15 @@ type Recovery struct {
 	AutoRetry bool
 	// Class says how soon the call is retried, after the quick retries.
 	Class RetryClass
-	// Quick is the number of retries, after the first failures in a row, that wait only as long as
-	// Short does.
+	// Quick is how many of the first retries in a row wait only as long as those of class Short.
 	Quick uint8
 	// Remedy says what helps.
 	Remedy Remedy
 }
 
-// quick is how many quick retries follow an INTERNAL. Such a failure often passes by itself, while
-// most other codes name something that must be changed first.
+// quick is how many quick retries follow an INTERNAL of a call that creates, reads, updates or deletes a
+// VM. Such a failure often passes by itself, while most other codes name something that must be changed
+// first.
 const quick = 2
 
 // Backoff returns how long to wait after so many failures in a row: [RetryClass.Backoff] of Short

@@ -6,7 +6,7 @@ import "strconv"
 // reads the status. The zero value is NoRemedy.
 type Remedy uint8
 
-// These are the remedies, from the table of recoveries.
+// These are the remedies, from the table of recoveries (testdata/recovery.csv).
 const (
 	// NoRemedy: nothing needs to be done.
 	NoRemedy Remedy = iota

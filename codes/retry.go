@@ -8,7 +8,7 @@ import (
 // RetryClass says how soon a failed call is retried. The zero value is None.
 type RetryClass uint8
 
-// These are the retry classes, from the table of recoveries.
+// These are the retry classes, from the table of recoveries (testdata/recovery.csv).
 const (
 	// None: there is nothing to retry.
 	None RetryClass = iota
@@ -22,7 +22,7 @@ const (
 	Medium
 	// Long: after 10 min; as Medium, but a retry costs more or a wait does no harm.
 	Long
-	// Quota: after a period of the owner's choice, by default Long's.
+	// Quota: after a period that the caller chooses; Long's if it chooses none.
 	Quota
 
 	classCount = int(Quota) + 1

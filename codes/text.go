@@ -7,8 +7,8 @@ import (
 )
 
 // MaxMessage is how many bytes of a provider's message are kept, including the mark of a cut. The
-// figure is this library's: hundreds of messages are stored in objects that a store may limit to 1
-// MiB.
+// figure is this library's: an object may hold hundreds of messages, and a store may limit its size
+// to 1 MiB.
 const MaxMessage = 1 << 10
 
 // cutMark ends a message that was cut.
@@ -27,10 +27,10 @@ func Bounded(message string) (short string, cut bool) {
 	return message[:end] + cutMark, true
 }
 
-// Printable returns text that a terminal only shows, without control sequences. A line break or a tab
-// becomes a space. Every other control character, and what is not UTF-8, becomes U+FFFD. Characters that
-// change the direction of writing count as control characters. Text without any of these is
-// returned unchanged.
+// Printable returns the text without control characters, so that a terminal only shows it. A line break
+// or a tab becomes a space. Every other control character, and what is not UTF-8, becomes U+FFFD.
+// Characters that change the direction of writing, and the separators U+2028 and U+2029, count as
+// control characters. Text without any of these is returned unchanged.
 func Printable(text string) string {
 	if utf8.ValidString(text) && strings.IndexFunc(text, control) < 0 {
 		return text

@@ -8,8 +8,8 @@ type Freshness struct {
 	// Began is when the first of the live reads began: what was stored before then is in the answers.
 	Began time.Time
 	// Ended is when the last of them was answered. Ages count from Ended: if they counted from Began,
-	// a read that takes longer than the limit would always be too old. Zero: just now, which is true
-	// only if carrying out a plan takes no time.
+	// a read that takes longer than the limit would always be too old. Zero counts as now, which is
+	// right only if carrying out a plan takes no time.
 	Ended time.Time
 }
 

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// fill returns a template with its words replaced. complete reports whether none of the values is
-// zero. Braces and brackets in values have no meaning. A word that is not known stays as it is.
+// fill returns a template, see [Why.String], with its words replaced. complete reports whether no word
+// outside of brackets has a zero value. Braces and brackets in values have no meaning. A word that is not
+// known stays as it is.
 func (w *Why) fill(template string) (text string, complete bool) {
 	var out strings.Builder
 	out.Grow(2 * len(template))

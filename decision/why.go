@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// ErrNoObservation is the error of every Decide function for a mistake of its caller: the observation is
-// nil, or lacks the object to decide about.
+// ErrNoObservation is the error of every Decide function whose observation is nil, or lacks the object to
+// decide about: a mistake of its caller.
 var ErrNoObservation = errors.New("the observation, or the object that it is about, is missing")
 
 // Reason is the kind of a decision: one word for programs, and the sentence that a [Why] of this
@@ -33,8 +33,8 @@ func (r Reason) String() string {
 	return r.name
 }
 
-// Why is the reason of one decision, with what the decision was made from. A field that the reason's
-// sentence does not name is zero. Values are comparable, and making one allocates nothing. The zero
+// Why is the reason of one decision, with what the decision was made from. Most fields that the reason's
+// sentence does not name are zero. Values are comparable, and making one allocates nothing. The zero
 // value gives no reason.
 type Why struct {
 	Reason Reason
@@ -59,7 +59,8 @@ type Why struct {
 
 // String returns the sentence of the reason, which a person can act on. Its template may contain
 //
-//	{name} {detail} {object} {code}   the field; "" in quotes if it is empty
+//	{name} {detail} {object}          the field; "" in quotes if it is empty
+//	{code}                            the code in capitals: NOT_FOUND
 //	{have} … {number}                 the number
 //	{count|set|sets}                  the number with its noun: "1 set", "3 sets"
 //	{for}, {wait}                     For, to the second and to the millisecond
@@ -76,9 +77,9 @@ func (w Why) String() string {
 	return text
 }
 
-// Figures returns the numbers of the sentence, for logs and metrics: each field that it names, in lower
-// case, as an int64, and For as a time.Duration. A number that is zero is left out if the sentence leaves
-// it out. The figures of Cause follow, if it has a method Figures.
+// Figures returns the numbers of the sentence, for logs and metrics: each numeric field that it names, in
+// lower case, as an int64, and For as a time.Duration. A number that is zero is left out if the sentence
+// leaves it out. The figures of Cause follow, if it has a method Figures.
 func (w Why) Figures() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, name := range numbers {

@@ -56,7 +56,8 @@ func (d *decider) madeFrom(ref machine.ClassRef) bool {
 	return d.o.Class != nil && d.o.Class.Annotations[MigratedFrom] == ref.GroupKind()
 }
 
-// leaveAlone leaves the older class and the references to it as they are, with a warning.
+// leaveAlone leaves the older class and the references to it as they are, with a warning. again says when
+// to decide again; None: after a change.
 func (d *decider) leaveAlone(why decision.Why, reason decision.Reason, again codes.RetryClass) Plan {
 	why.Reason = reason
 	plan := Plan{Why: why, Warn: why}
@@ -127,9 +128,9 @@ func (d *decider) unusable(c *machine.Class) string {
 	return ""
 }
 
-// retryAt returns whether the driver must not be called yet because it has failed, and until when; zero:
-// until the older class changes. A failure for another version of the older class, or with a time in the
-// future, is ignored.
+// retryAt reports whether the next call of the driver has to wait because the last one failed, and returns
+// when the wait ends. If it is to wait until zero, it waits for a change of the older class. A failure for
+// another version of the older class, or with a time in the future, is ignored.
 func (d *decider) retryAt() (at time.Time, wait bool) {
 	f := d.o.Failed
 	if f == nil || f.Version != d.o.Old.Version || f.At.After(d.now) {
@@ -152,7 +153,7 @@ func (d *decider) failed(why decision.Why, answer machine.Outcome, at time.Time)
 	return Plan{At: at, Why: why, Warn: why}
 }
 
-// kind returns the kind of an older class, as a reason names it.
+// kind is the kind of an older class, as a reason names it.
 type kind string
 
 func (k kind) String() string { return string(k) }

@@ -23,8 +23,8 @@ type Policy struct {
 	Migrate bool
 }
 
-// Users counts the objects that refer to a class. One kind is enough to keep the class, so the
-// others need not be counted while it is not being deleted.
+// Users counts the objects that refer to a class. One kind is enough to keep the class, so the others
+// need to be counted only while it is being deleted.
 type Users struct {
 	Deployments int // those that are not being deleted
 	Sets        int // those that are not being deleted and may create machines
@@ -149,7 +149,7 @@ type MarkOld struct {
 	Version string
 }
 
-// Move changes each reference to our kind, first to last, if it still names Reference.Class
+// Move makes each reference name our kind instead, first to last, if it still names Reference.Class
 // (Observation.Moved). Nothing else of the objects changes.
 type Move struct{ References []Reference }
 

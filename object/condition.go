@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ConditionStatus of a Condition. The empty value counts as Unknown.
+// ConditionStatus is the status of a Condition. The empty value counts as Unknown.
 type ConditionStatus string
 
 // These are the three answers that a condition can give.
@@ -89,7 +89,7 @@ const (
 	NoExecute        TaintEffect = "NoExecute"
 )
 
-// Taint on a node. Key and Effect identify it; Value is its content.
+// Taint is a taint on a node. Key and Effect identify it; Value is its content.
 type Taint struct {
 	Key    string
 	Value  string

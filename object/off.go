@@ -1,14 +1,14 @@
 package object
 
-// Off turns a setting of a policy off, where the comment of the setting says so. It is a duration or
-// a count, as the setting is.
+// Off turns a setting of a policy off, where the comment of the setting says so. It is an untyped
+// constant, so it can be assigned to a duration or to a count.
 //
-// Zero never means off: in policies and options, nil and zero mean the default. These settings have no
-// Off:
+// Zero never means off: in policies and options, nil and zero mean the default. (Package safety has no
+// default for a nil policy: its decisions return safety.ErrNoPolicy.) These settings have no Off:
 //   - A bool is what it says.
-//   - Where the default is zero, zero is a number like others: no names in advance, no limit.
-//   - Keys without any key are the default ones. In Keys with some, an empty key switches its
-//     feature off.
+//   - Where the default is zero, the comment says what zero means: none in deployment.Policy.Names, no
+//     limit in drain.Policy.MaxEvictRetries.
+//   - The Keys of a policy are labels, annotations and taints. If all keys are empty, the defaults
+//     apply. If any is set, an empty one switches its feature off.
 //   - A list that is empty but not nil has no entries.
-//   - Decisions of package safety need a policy: without one they return safety.ErrNoPolicy.
 const Off = -1

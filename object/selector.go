@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Operator of a Requirement.
+// Operator is the operator of a Requirement.
 type Operator string
 
 // These are the operators of label selectors, as in Kubernetes.
@@ -73,8 +73,8 @@ func (r *Requirement) matches(labels map[string]string) bool {
 	return false
 }
 
-// Validate returns a *FieldError for the first requirement that can't be evaluated. It accepts an
-// empty selector; the owner decides whether one is allowed.
+// Validate returns a *FieldError for the first label or requirement that can't be evaluated. It accepts
+// an empty selector; the caller decides whether one is allowed.
 func (s *Selector) Validate(field string) error {
 	if _, ok := s.Labels[""]; ok {
 		return Invalid(field+".labels", "has an empty key")

@@ -8,9 +8,9 @@ import (
 )
 
 // Alike reports whether two identities may be two spellings of one: provider IDs, or names of VMs
-// and nodes. They are equal but for case, for slashes and other signs at their ends, for a scheme
-// ("aws://"), or for a prefix of one of them that ends with a sign. A sign is neither a letter nor a
-// digit. An identity without a letter or digit is alike to none.
+// and nodes. They may, if they are equal except for case, for signs at their ends, for double slashes,
+// for a scheme ("aws://"), or for a prefix of one of them that ends with a sign. A sign is neither a
+// letter nor a digit. An identity without a letter or digit is alike to none.
 //
 // Providers and clusters do not agree on such spellings, so two identities that are alike may name one
 // thing or two. Nothing may be deleted because they are alike, nor because their spelling differs.

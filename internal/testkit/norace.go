@@ -2,5 +2,5 @@
 
 package testkit
 
-// raceDetector reports whether the tests run under it.
+// raceDetector reports whether the tests run under the race detector.
 const raceDetector = false

@@ -63,7 +63,8 @@ type Port[T object.Object[T]] struct {
 	live    bool
 }
 
-// call makes a call to the server, or to the cache unless it is live.
+// call makes a call, unless the process is dead. live says that the call needs the server, which may be
+// down.
 func (p *Port[T]) call(live bool, do func() error) error {
 	return p.Fuse.Do(func() error {
 		if live && *p.Down {

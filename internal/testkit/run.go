@@ -10,7 +10,7 @@ import (
 
 // Run runs the tests of a package, and returns the exit status. Each property-based test
 // (pgregory.net/rapid) makes `checks` checks, unless the flag -rapid.checks is set. If all
-// tests are run, a golden file that none of them uses is a failure.
+// tests are run and pass, a golden file that none of them uses is a failure.
 func Run(m *testing.M, checks int) int {
 	flag.Parse()
 	if !given("rapid.checks") {

@@ -47,7 +47,7 @@ func Web(replicas int32) *deployment.Deployment {
 	return d
 }
 
-// Class changes the class of the template, which begins a rollout.
+// Class returns a change of a deployment: another class in the template, which begins a rollout.
 func Class(name string) func(*deployment.Spec) {
 	return func(s *deployment.Spec) { s.Template.Spec.Class.Name = name }
 }
@@ -61,7 +61,7 @@ func Stored(replicas int32) *deployment.Deployment {
 	return d
 }
 
-// OwnSet returns a set of the template of d, made at Begin, with n machines that run.
+// OwnSet returns a set of the template of d, made at Begin, and its n Running machines.
 func OwnSet(d *deployment.Deployment, name string, n int) deployment.Children {
 	s := &machineset.Set{}
 	s.Namespace, s.Name, s.UID, s.Version, s.CreatedAt = d.Namespace, name, "uid-"+name, "v1", Begin
@@ -192,36 +192,36 @@ func drawMachine(t *rapid.T, s *machineset.Set, j int) *machine.Machine {
 func Garbage(t *rapid.T) *deployment.Observation {
 	o := Any(t)
 	d := o.Deployment
-	odd := func(label string) int32 {
+	extreme := func(label string) int32 {
 		return rapid.SampledFrom([]int32{-1, 0, 1, 3, math.MaxInt32, math.MinInt32}).Draw(t, label)
 	}
-	some := func(label string) bool { return rapid.Bool().Draw(t, label) }
-	d.Spec.Replicas = odd("replicas")
-	d.Spec.Strategy.MaxSurge.Value = odd("surge")
-	d.Spec.Strategy.MaxUnavailable.Value = odd("unavailable")
+	maybe := func(label string) bool { return rapid.Bool().Draw(t, label) }
+	d.Spec.Replicas = extreme("replicas")
+	d.Spec.Strategy.MaxSurge.Value = extreme("surge")
+	d.Spec.Strategy.MaxUnavailable.Value = extreme("unavailable")
 	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, -1, math.MaxInt64, math.MinInt64}).Draw(t, "min ready")
-	d.Status.Collisions = odd("collisions")
+	d.Status.Collisions = extreme("collisions")
 	d.Spec.Strategy.Kind = rapid.SampledFrom([]deployment.StrategyKind{"", "RollingUpdate", "Recreate", "InPlaceUpdate", "Nonsense"}).Draw(t, "kind")
-	drawOddRequests(t, d, odd)
-	if some("no labels") {
+	drawOddRequests(t, d, extreme)
+	if maybe("no labels") {
 		d.Spec.Template.Labels = nil
 	}
-	if some("no selector") {
+	if maybe("no selector") {
 		d.Spec.Selector = object.Selector{}
 	}
-	if some("no finalizer") {
+	if maybe("no finalizer") {
 		d.Finalizers = nil
 	}
-	if some("deleted") {
+	if maybe("deleted") {
 		d.DeletedAt = Begin
 	}
-	if some("a condition without status") {
+	if maybe("a condition without status") {
 		d.Status.Conditions = []object.Condition{{Type: deployment.ConditionProgressing}, {}}
 	}
 	for i := range o.Sets {
-		corrupt(t, &o.Sets[i], odd, some)
+		corrupt(t, &o.Sets[i], extreme, maybe)
 	}
-	if len(o.Sets) > 0 && some("twice the same") {
+	if len(o.Sets) > 0 && maybe("twice the same") {
 		o.Sets = append(o.Sets, o.Sets[0])
 	}
 	o.Sets = append(o.Sets, deployment.Children{}, deployment.Children{Set: &machineset.Set{}, Machines: []*machine.Machine{nil, {}}})
@@ -229,41 +229,41 @@ func Garbage(t *rapid.T) *deployment.Observation {
 }
 
 // drawOddRequests draws settings and status of a deployment, possible and impossible ones.
-func drawOddRequests(t *rapid.T, d *deployment.Deployment, odd func(string) int32) {
+func drawOddRequests(t *rapid.T, d *deployment.Deployment, extreme func(string) int32) {
 	if rapid.Bool().Draw(t, "rollback") {
 		d.Spec.RollbackTo = &deployment.Rollback{Revision: rapid.SampledFrom([]int64{0, -1, 1, 3, math.MaxInt64}).Draw(t, "to")}
 	}
 	if rapid.Bool().Draw(t, "limit") {
-		d.Spec.RevisionHistoryLimit = ptr(odd("history"))
+		d.Spec.RevisionHistoryLimit = ptr(extreme("history"))
 	}
-	d.Revision = int64(odd("deployment revision"))
+	d.Revision = int64(extreme("deployment revision"))
 	d.Spec.ProgressDeadline = rapid.SampledFrom([]time.Duration{0, -1, 1, time.Hour, math.MaxInt64}).Draw(t, "deadline")
 	d.Status.ProgressedAt = rapid.SampledFrom([]time.Time{{}, Begin, Begin.AddDate(300, 0, 0)}).Draw(t, "progressed")
 	d.Annotations = rapid.SampledFrom([]map[string]string{nil, {"a": "b"}}).Draw(t, "annotations")
 }
 
 // corrupt sets invalid values on a set and its machines.
-func corrupt(t *rapid.T, c *deployment.Children, odd func(string) int32, some func(string) bool) {
+func corrupt(t *rapid.T, c *deployment.Children, extreme func(string) int32, maybe func(string) bool) {
 	s := c.Set
-	s.Spec.Replicas = odd("size")
+	s.Spec.Replicas = extreme("size")
 	s.Revision = rapid.SampledFrom([]int64{-1, 0, 1, math.MaxInt64, math.MinInt64}).Draw(t, "odd revision")
 	s.Annotations = map[string]string{"deployment.kubernetes.io/max-replicas": "x"}
-	s.Instructions.Reservation = machineset.Reservation{Settled: int64(odd("settled")), Reserved: int64(odd("reserved")) << 31}
-	if some("same name") {
+	s.Instructions.Reservation = machineset.Reservation{Settled: int64(extreme("settled")), Reserved: int64(extreme("reserved")) << 31}
+	if maybe("same name") {
 		s.Name = "web"
 	}
-	if some("no UID") {
+	if maybe("no UID") {
 		s.UID = ""
 	}
-	if some("no labels on the set") {
+	if maybe("no labels on the set") {
 		s.Labels = nil
 	}
-	if some("no labels in its template") {
+	if maybe("no labels in its template") {
 		s.Spec.Template.Labels = nil
 	}
 	c.Machines = append(c.Machines, nil, &machine.Machine{})
 	for _, m := range c.Machines {
-		if m != nil && some("invalid machine") {
+		if m != nil && maybe("invalid machine") {
 			m.Status = machine.Status{Phase: "Nonsense", LastOperation: machine.Operation{State: machine.StateFailed}}
 			m.Owner = &object.Owner{UID: s.UID}
 			m.Spec.InPlace = rapid.SampledFrom([]machine.InPlaceRequest{"Nonsense", "Selected"}).Draw(t, "odd request")
