@@ -141,7 +141,7 @@ type simulation struct {
 	pods      map[string]*Pod // by UID
 	gone      map[*Pod]bool
 	users     map[object.Key]int // of a claim: pods that are there and have not finished
-	bound     map[object.Key][]*Volume
+	bound     map[object.Key][]*Volume     // to a claim
 	followUps []func()                   // what follows from the calls that were made now
 	explained map[string]decision.Reason // of each pod, why it waits
 	budgets   map[*Budget]*Budget
@@ -224,6 +224,7 @@ func defaultTo(d, other time.Duration) time.Duration {
 	return other
 }
 
+// copied returns the simulation's own copies of budgets.
 func (f *simulation) copied(budgets []*Budget) []*Budget {
 	list := make([]*Budget, 0, len(budgets))
 	for _, b := range budgets {
@@ -317,27 +318,29 @@ func (f *simulation) explain(plan *Plan) {
 	}
 }
 
-// next returns when something happens or the drain decides again. Zero: never.
-func (f *simulation) next(at time.Time) time.Time {
-	if len(f.events) > 0 && (at.IsZero() || f.events[0].at.Before(at)) {
+// next returns when something happens or, if that is sooner, when the drain decides again. Zero: never.
+func (f *simulation) next(decides time.Time) time.Time {
+	if len(f.events) > 0 && (decides.IsZero() || f.events[0].at.Before(decides)) {
 		return f.events[0].at
 	}
-	return at
+	return decides
 }
 
-func (f *simulation) at(at time.Time, do func()) {
-	if at.Before(f.now) {
-		at = f.now
+// at calls do at the time t, or now if that is in the past.
+func (f *simulation) at(t time.Time, do func()) {
+	if t.Before(f.now) {
+		t = f.now
 	}
 	f.serial++
-	heap.Push(&f.events, event{at, f.serial, do})
+	heap.Push(&f.events, event{t, f.serial, do})
 }
 
-func (f *simulation) advance(to time.Time) {
-	if to.After(f.now) {
+// advance makes t the present time, and carries out the events until then.
+func (f *simulation) advance(t time.Time) {
+	if t.After(f.now) {
 		f.busy = 0
 	}
-	f.now = to
+	f.now = t
 	before := len(f.gone)
 	for len(f.events) > 0 && !f.events[0].at.After(f.now) {
 		heap.Pop(&f.events).(event).do()
@@ -400,11 +403,11 @@ func (f *simulation) add(p *Pod) {
 	f.use(p, 1)
 }
 
-// use adds more to the number of users of each of a pod's claims.
-func (f *simulation) use(p *Pod, more int) {
+// use adds n to the number of users of each of a pod's claims.
+func (f *simulation) use(p *Pod, n int) {
 	for _, claim := range p.Claims {
 		if !p.Finished {
-			f.users[object.Key{Namespace: p.Namespace, Name: claim}] += more
+			f.users[object.Key{Namespace: p.Namespace, Name: claim}] += n
 		}
 	}
 }
@@ -442,8 +445,9 @@ func (f *simulation) evict(uid string) Answer {
 	return answer
 }
 
-// terminate makes a pod terminate: it is gone when its grace ends, and budgets no longer count it.
-func (f *simulation) terminate(uid string, now bool) {
+// terminate makes a pod terminate: it is gone when its grace ends (kill: at once), and budgets no longer
+// count it.
+func (f *simulation) terminate(uid string, kill bool) {
 	p := f.pod(uid)
 	if p == nil {
 		return
@@ -455,7 +459,7 @@ func (f *simulation) terminate(uid string, now bool) {
 		f.recount(p)
 	}
 	ends := f.now.Add(p.grace())
-	if now || p.Finished {
+	if kill || p.Finished {
 		ends = f.now
 	}
 	p.GraceEnds = ends

@@ -222,7 +222,7 @@ func TestIgnoredRequests(t *testing.T) {
 }
 
 // TestReplaceRequestsInDeletionOrder: surplus machines that are not available are deleted first. Among
-// machines that are otherwise equal, those with a replace request are.
+// machines that are equal in all but their age, those with a replace request are.
 // Invariants: P7 P19
 func TestReplaceRequestsInDeletionOrder(t *testing.T) {
 	decide := func(change func(plain, requested *machine.Machine)) string {
@@ -259,7 +259,7 @@ func (w *world) setMaxAge(maxAge time.Duration) {
 	w.edit(func(s *machineset.Set) { s.Spec.MaxAge = maxAge })
 }
 
-// TestExpiry shows how machines are replaced that are too old.
+// TestExpiry shows how machines that are too old are replaced.
 func TestExpiry(t *testing.T) {
 	playScenario(t, "too-old", 3, func(s *scenario) {
 		s.w.setMaxAge(week)
