@@ -88,7 +88,7 @@ func TestQuotaForSixHours(t *testing.T) {
 		begun := w.at
 		p := w.start(&testkit.Fuse{}, false)
 		for _, hours := range []int{1, 2, 6} {
-			p = w.until(p, func() bool { return w.at.Sub(begun) >= time.Duration(hours)*time.Hour }, unexpected(t))
+			p = w.until(p, func() bool { return w.at.Sub(begun) >= time.Duration(hours)*time.Hour }, neverDies(t))
 			byHour[n] = append(byHour[n], len(w.creates))
 		}
 		require.Equal(t, "ResourceExhausted", w.condition("web", deployment.ConditionCreationSlowed).Reason)
@@ -96,7 +96,7 @@ func TestQuotaForSixHours(t *testing.T) {
 		writes := w.writes
 		w.code = codes.OK
 		lifted := w.at
-		w.until(p, w.full("web", n), unexpected(t))
+		w.until(p, w.full("web", n), neverDies(t))
 		require.LessOrEqual(t, w.at.Sub(lifted), 52*time.Minute, "the fleet settles within the longest wait")
 		require.Nil(t, w.condition("web", deployment.ConditionCreationSlowed))
 		require.Nil(t, w.condition("web", deployment.ConditionReplacementSlowed))
@@ -113,7 +113,7 @@ func TestQuotaForSixHours(t *testing.T) {
 func TestOnlyTriedMachinesFailForWantOfQuota(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleetOf("web", "small", 12)
-	w.until(w.start(&testkit.Fuse{}, false), w.lasts(2*time.Hour), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.lasts(2*time.Hour), neverDies(t))
 	require.Greater(t, len(w.made), 12)
 	require.LessOrEqual(t, len(w.made), 12+len(w.creates))
 }
@@ -127,12 +127,12 @@ func TestOneClassIsSlowedAndAnotherIsNot(t *testing.T) {
 		w.fleetOf("poor", "small", 8)
 		w.fleetOf("rich", "large", 8)
 		begun := w.at
-		p := w.until(w.start(&testkit.Fuse{}, false), w.full("rich", 8), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.full("rich", 8), neverDies(t))
 		require.Less(t, w.at.Sub(begun), 5*time.Second, "at full speed")
 		require.Len(t, w.creates, 1)
 		require.Nil(t, w.condition("rich", deployment.ConditionCreationSlowed))
 		reported := func() bool { return w.condition("poor", deployment.ConditionCreationSlowed) != nil }
-		p = w.until(p, reported, unexpected(t))
+		p = w.until(p, reported, neverDies(t))
 		c := w.condition("poor", deployment.ConditionCreationSlowed)
 		require.Equal(t, object.True, c.Status)
 		require.Equal(t, code.String(), c.Reason)
@@ -162,7 +162,7 @@ func TestOneClassIsSlowedAndAnotherIsNot(t *testing.T) {
 		require.NoError(t, err)
 		w.code = codes.OK
 		begun = w.at
-		w.until(p, w.full("poor", 8), unexpected(t))
+		w.until(p, w.full("poor", 8), neverDies(t))
 		require.Less(t, w.at.Sub(begun), 5*time.Second, "a class that was changed is tried at once")
 	}
 }
@@ -172,7 +172,7 @@ func TestWithoutASafetyPolicyNothingIsSlowed(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.safety = nil
 	w.fleetOf("web", "small", 5)
-	w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.phases()[machine.PhaseCrashLoopBackOff] == 5 }, unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.phases()[machine.PhaseCrashLoopBackOff] == 5 }, neverDies(t))
 	require.Len(t, w.creates, 5)
 	require.Nil(t, w.condition("web", deployment.ConditionCreationSlowed))
 }
@@ -183,7 +183,7 @@ func TestWithoutASafetyPolicyNothingIsSlowed(t *testing.T) {
 func TestBrokenImage(t *testing.T) {
 	w := newShortage(t, codes.OK)
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	broken := true
 	w.neverJoins = func(string) bool { return broken }
 	image := func(to string) {
@@ -191,7 +191,7 @@ func TestBrokenImage(t *testing.T) {
 	}
 	image("broken")
 	begun, before := w.at, len(w.creates)
-	p = w.until(p, w.lasts(6*time.Hour), unexpected(t))
+	p = w.until(p, w.lasts(6*time.Hour), neverDies(t))
 	made := len(w.creates) - before
 	t.Logf("a broken image: %d creates in %s", made, w.at.Sub(begun))
 	require.LessOrEqual(t, made, 11, "there would be 18 without the limit")
@@ -202,30 +202,30 @@ func TestBrokenImage(t *testing.T) {
 
 	broken, begun = false, w.at
 	image("mended")
-	p = w.until(p, w.settled(3), unexpected(t))
+	p = w.until(p, w.settled(3), neverDies(t))
 	require.Less(t, w.at.Sub(begun), time.Minute, "a fix is rolled out at once")
 	require.Nil(t, w.condition("web", deployment.ConditionReplacementSlowed))
 
 	broken = true
 	image("broken again")
-	p = w.until(p, w.lasts(2*time.Hour), unexpected(t))
+	p = w.until(p, w.lasts(2*time.Hour), neverDies(t))
 	require.NotNil(t, w.condition("web", deployment.ConditionReplacementSlowed))
 	broken, begun = false, w.at
 	w.change(func(d *deployment.Deployment) { d.Spec.RollbackTo = &deployment.Rollback{} })
-	p = w.until(p, func() bool { return w.settled(3)() && w.condition("web", deployment.ConditionReplacementSlowed) == nil }, unexpected(t))
+	p = w.until(p, func() bool { return w.settled(3)() && w.condition("web", deployment.ConditionReplacementSlowed) == nil }, neverDies(t))
 	require.Less(t, w.at.Sub(begun), time.Minute, "a rollback is rolled out at once")
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 }
 
 // TestDeletedWhileSlowed: a fleet that could not be made is deleted without delay.
 func TestDeletedWhileSlowed(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.lasts(3*time.Hour), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.lasts(3*time.Hour), neverDies(t))
 	begun := w.at
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 	require.Less(t, w.at.Sub(begun), time.Minute)
 }
 
@@ -247,7 +247,7 @@ func (w *shortage) shortLife(p *process, died func() *process) {
 func TestQuotaKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed := newShortage(t, codes.ResourceExhausted)
-	undisturbed.shortLife(undisturbed.start(total, false), unexpected(t))
+	undisturbed.shortLife(undisturbed.start(total, false), neverDies(t))
 	for n := range testkit.EveryNthCall(total.Calls, testkit.Shortened(3, 41)) {
 		w := newShortage(t, codes.ResourceExhausted)
 		w.shortLife(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), func() *process { return w.start(&testkit.Fuse{}, false) })
@@ -261,7 +261,7 @@ func TestQuotaKilledAnywhere(t *testing.T) {
 func TestTurnsPassToTheNext(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleetOf("web", "small", 4)
-	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(w.creates) == 1 }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(w.creates) == 1 }, neverDies(t))
 	w.code = codes.OK
 	// Every machine that looks meets a conflict at its announcement, once.
 	machines, err := w.machines.List(ctx, store.Query{})
@@ -280,7 +280,7 @@ func TestTurnsPassToTheNext(t *testing.T) {
 			}
 		}
 	}
-	w.until(p, w.full("web", 4), unexpected(t))
+	w.until(p, w.full("web", 4), neverDies(t))
 	require.Len(t, disturbed, 4)
 	require.Less(t, w.at.Sub(machines[0].CreatedAt), 11*time.Minute+time.Second)
 }
@@ -289,7 +289,7 @@ func TestTurnsPassToTheNext(t *testing.T) {
 func TestClassesWakeTheirSets(t *testing.T) {
 	w := newShortage(t, codes.OK)
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	class, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
 	require.NoError(t, err)
 	woken := 0
@@ -307,7 +307,7 @@ func TestClassesWakeTheirSets(t *testing.T) {
 func TestUnusedTurnPassesOn(t *testing.T) {
 	w := newShortage(t, codes.ResourceExhausted)
 	w.fleetOf("web", "small", 3)
-	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(w.creates) == 1 }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(w.creates) == 1 }, neverDies(t))
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	for _, m := range machines {
@@ -317,7 +317,7 @@ func TestUnusedTurnPassesOn(t *testing.T) {
 		}
 	}
 	begun := w.at
-	w.until(p, func() bool { return len(w.creates) == 2 }, unexpected(t))
+	w.until(p, func() bool { return len(w.creates) == 2 }, neverDies(t))
 	require.Less(t, w.at.Sub(begun), 2*time.Minute)
 	require.Equal(t, 1, w.phases()[machine.PhaseRunning]+w.phases()[machine.PhasePending])
 }
@@ -438,7 +438,7 @@ func TestP56LimitedProvider(t *testing.T) {
 			w := limited(t, code, burst)
 			w.fleetOf("web", "small", n)
 			begun := w.at
-			p := w.until(w.start(&testkit.Fuse{}, false), w.full("web", n), unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), w.full("web", n), neverDies(t))
 			took, least := w.at.Sub(begun), time.Duration(w.taken)*w.every
 			t.Logf("burst %v: %d machines run after %s, %s at least; %d calls were refused of %d", burst, n, took, least, w.refused, w.taken+w.refused)
 			require.LessOrEqual(t, took, least*5/4+time.Minute)
@@ -449,7 +449,7 @@ func TestP56LimitedProvider(t *testing.T) {
 
 			require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 			begun, w.taken = w.at, 0
-			w.until(p, w.empty, unexpected(t))
+			w.until(p, w.empty, neverDies(t))
 			require.LessOrEqual(t, w.at.Sub(begun), time.Duration(w.taken)*w.every*5/4+time.Minute)
 		}
 	}
@@ -473,10 +473,10 @@ func TestP56WaitsLoseNoAnswer(t *testing.T) {
 		return err
 	}
 	w.fleetOf("web", "small", n)
-	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return unanswered >= n }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return unanswered >= n }, neverDies(t))
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 	w.taken = 0
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 	require.LessOrEqual(t, w.taken, 4*n)
 }
 
@@ -497,7 +497,7 @@ func TestP56WaitsLoseNoStatus(t *testing.T) {
 		return err
 	}
 	w.fleetOf("web", "small", n)
-	w.until(w.start(&testkit.Fuse{}, false), w.full("web", n), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.full("web", n), neverDies(t))
 	require.Len(t, failed, n)
 	require.LessOrEqual(t, w.taken, 7*n)
 }
@@ -514,13 +514,13 @@ func TestP56ListsAndOrphansWait(t *testing.T) {
 			s := &testkit.SlowedOnce{Method: method}
 			w.refuse = func(c driver.CallInfo) error { return s.Refuse(c.Method, w.at) }
 			w.fleetOf("web", "small", 1)
-			p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return !s.Until.IsZero() }, unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return !s.Until.IsZero() }, neverDies(t))
 			if method == codes.DeleteMachine {
 				require.True(t, w.vmExists(orphanID))
 			}
 			w.fleetOf("more", "small", 3)
-			p = w.until(p, func() bool { return w.full("web", 1)() && w.full("more", 3)() && !w.vmExists(orphanID) }, unexpected(t))
-			w.until(p, func() bool { return w.at.After(s.Until.Add(10 * time.Minute)) }, unexpected(t))
+			p = w.until(p, func() bool { return w.full("web", 1)() && w.full("more", 3)() && !w.vmExists(orphanID) }, neverDies(t))
+			w.until(p, func() bool { return w.at.After(s.Until.Add(10 * time.Minute)) }, neverDies(t))
 			require.Zero(t, s.Early, "calls that do not wait")
 			require.Zero(t, w.countEvents("ListVMsFailed")+w.countEvents("OrphanDeleteFailed"))
 			require.Zero(t, w.lost)

@@ -72,7 +72,7 @@ func badlyDriven(t *testing.T) (*world, *badDriver, *process) {
 	l := &badDriver{Memory: w.provider}
 	w.badDriver = l
 	w.fleet()
-	return w, l, w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	return w, l, w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 }
 
 // TestGarbageLists: whatever a list holds, and for however long, no VM of a machine is deleted. Orphans that the
@@ -203,7 +203,7 @@ func TestListsThatLag(t *testing.T) {
 	for _, size := range []string{"2", "3", "4"} {
 		stop := w.at.Add(50 * time.Minute)
 		w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": size} })
-		w.until(p, func() bool { return w.at.After(stop) && w.settled(3)() }, unexpected(t))
+		w.until(p, func() bool { return w.at.After(stop) && w.settled(3)() }, neverDies(t))
 	}
 	require.Equal(t, 3, w.provider.Count())
 	require.Equal(t, 12, len(w.made), "no machine was made twice or lost")
@@ -244,14 +244,14 @@ func TestCreateAnswersAnothersVM(t *testing.T) {
 			end := w.at.Add(2 * time.Hour)
 			w.bounded = true
 			w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 4 })
-			w.until(p, func() bool { return w.at.After(end) }, unexpected(t))
+			w.until(p, func() bool { return w.at.After(end) }, neverDies(t))
 			require.NotEmpty(t, made)
 			require.True(t, w.vmExists(first.ID), "the VM was deleted with another machine")
 			if call != "node" { // after that call, the machine is replaced at once
 				require.Equal(t, 3, w.phases()[machine.PhaseRunning])
 			}
 			l.create, l.status = nil, nil
-			w.until(p, func() bool { return w.phases()[machine.PhaseRunning] == 4 && w.provider.Count() == 4 }, unexpected(t))
+			w.until(p, func() bool { return w.phases()[machine.PhaseRunning] == 4 && w.provider.Count() == 4 }, neverDies(t))
 			require.True(t, w.vmExists(first.ID))
 		})
 	}
@@ -280,10 +280,10 @@ func TestStatusAnswersAnotherID(t *testing.T) {
 		require.NoError(t, err)
 	}
 	asked := count(w, codes.GetMachineStatus)
-	w.until(p, func() bool { return count(w, codes.GetMachineStatus) >= asked+3 && w.settled(3)() }, unexpected(t))
+	w.until(p, func() bool { return count(w, codes.GetMachineStatus) >= asked+3 && w.settled(3)() }, neverDies(t))
 	require.Equal(t, before, w.provider.VMs())
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 }
 
 // TestDeleteThatDoesNothing: a VM that still exists after DeleteMachine said OK is an orphan, and is deleted once
@@ -298,7 +298,7 @@ func TestDeleteThatDoesNothing(t *testing.T) {
 		w.orphanVMs[vm.ID] = true
 	}
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 0 })
-	w.until(p, func() bool { return len(keysOf(w.machines)) == 0 }, unexpected(t))
+	w.until(p, func() bool { return len(keysOf(w.machines)) == 0 }, neverDies(t))
 	require.Equal(t, vms, w.provider.VMs())
 	tries := count(w, codes.DeleteMachine)
 	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
@@ -329,11 +329,11 @@ func TestNilAnswers(t *testing.T) {
 	}
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 4 })
 	end := w.at.Add(10 * time.Minute)
-	w.until(p, func() bool { return w.at.After(end) }, unexpected(t))
+	w.until(p, func() bool { return w.at.After(end) }, neverDies(t))
 	require.Equal(t, 3, w.phases()[machine.PhaseRunning])
 	require.LessOrEqual(t, w.provider.Count(), 4)
 	silent = false
-	w.until(p, w.settled(4), unexpected(t))
+	w.until(p, w.settled(4), neverDies(t))
 }
 
 // mangling is a driver that changes its requests.
@@ -403,7 +403,7 @@ func TestListSpelledOtherwise(t *testing.T) {
 			w.badDriver = l
 			w.fleet()
 			w.change(func(d *deployment.Deployment) { d.Spec.Replicas = n })
-			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(n), unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(n), neverDies(t))
 			own, ids := w.provider.VMs(), map[string]string{}
 			for _, vm := range own {
 				ids[c.spell(vm.ID)] = vm.ID

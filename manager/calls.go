@@ -21,7 +21,7 @@ type calls struct {
 	reported engine.Memory // events about overdue calls, by the object that they are about
 }
 
-// newCalls returns a set without calls. The hooks of the options must be contained already.
+// newCalls returns a set without calls. The hooks of the options must be those that contain returns.
 func newCalls(o *Options, e *engine.Engine) *calls {
 	c := &calls{options: o, engine: e}
 	c.Calls = driver.NewCalls(driver.CallsOptions{

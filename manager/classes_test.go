@@ -41,7 +41,7 @@ func (w *world) classNames() []object.Key {
 
 // keeping makes the world's processes keep classes and secrets.
 func (w *world) keeping() {
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Classes.Keep = true }
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { o.Classes.Keep = true }
 }
 
 // classless reports whether class and secret are gone.
@@ -76,7 +76,7 @@ func (w *world) outlived(p *process, died func() *process) {
 func TestClassesOutliveTheirMachines(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
-	w.outlived(w.start(&testkit.Fuse{}, false), unexpected(t))
+	w.outlived(w.start(&testkit.Fuse{}, false), neverDies(t))
 	require.Contains(t, strings.Join(w.events, "\n"),
 		"class fleet/small: ClassDeletionHeld: class small is being deleted, and stays while it is used by 3 machines")
 	require.Contains(t, strings.Join(w.events, "\n"), "secret fleet/boot: SecretDeletionHeld: ")
@@ -88,7 +88,7 @@ func TestClassesKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed := newWorld(t, drivertest.MemoryOptions{})
 	undisturbed.keeping()
-	undisturbed.outlived(undisturbed.start(total, false), unexpected(t))
+	undisturbed.outlived(undisturbed.start(total, false), neverDies(t))
 	for n := range testkit.EveryCall(total.Calls, 7) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.keeping()
@@ -120,7 +120,7 @@ func TestClassesStaleAndKilled(t *testing.T) {
 func TestClassGoneTooEarly(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	class, err := w.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
 	require.NoError(t, w.classes.Delete(ctx, smallKey, ""))
@@ -134,7 +134,7 @@ func TestClassGoneTooEarly(t *testing.T) {
 	require.Contains(t, strings.Join(w.events, "\n"), "class small does not exist, and the provider can't be called without it")
 	_, err = w.classes.Create(ctx, class)
 	require.NoError(t, err)
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 }
 
 // TestUnusedClassesLoseTheirFinalizer: a class without references has no finalizer, even while it is not being
@@ -144,7 +144,7 @@ func TestUnusedClassesLoseTheirFinalizer(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.settled(3)() && w.held() }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.settled(3)() && w.held() }, neverDies(t))
 	quiet := func() {
 		for range 5 {
 			w.at = w.at.Add(time.Second)
@@ -167,7 +167,7 @@ func TestUnusedClassesLoseTheirFinalizer(t *testing.T) {
 		require.NoError(t, err)
 		return w.empty() && !class.HasFinalizer(machine.Finalizer)
 	}
-	w.until(p, released, unexpected(t))
+	w.until(p, released, neverDies(t))
 	secret, err := w.secrets.Get(ctx, bootKey)
 	require.NoError(t, err)
 	require.True(t, secret.HasFinalizer(machine.SecretFinalizer), "the class is still there, and refers to it")
@@ -266,7 +266,7 @@ func TestSecretsRotate(t *testing.T) {
 	w.round(p) // no time has passed
 	require.Equal(t, 3, w.provider.Count())
 
-	w.until(p, w.settled(3), unexpected(t))
+	w.until(p, w.settled(3), neverDies(t))
 	calls, writes := count(w, codes.CreateMachine), w.writes
 	put("newer")
 	w.round(p)
@@ -289,7 +289,7 @@ func TestClassWakes(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	class, err := w.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
 	require.Len(t, woken(t, p, manager.KindClass, manager.KindMachine, class, class), 3)
@@ -400,7 +400,7 @@ func TestMissingClassIsACondition(t *testing.T) {
 	require.NoError(t, w.classes.Delete(ctx, key, ""))
 	w.fleet()
 	reported := func() *object.Condition { return w.condition(fleetKey.Name, deployment.ConditionClassMissing) }
-	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return reported() != nil }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return reported() != nil }, neverDies(t))
 	require.Equal(t, object.True, reported().Status)
 	require.Equal(t, "class small does not exist; no VM is created until it does", reported().Message)
 	d, err := w.deployments.Get(ctx, fleetKey)
@@ -409,7 +409,7 @@ func TestMissingClassIsACondition(t *testing.T) {
 
 	_, err = w.classes.Create(ctx, class)
 	require.NoError(t, err)
-	w.until(p, func() bool { return w.settled(3)() && reported() == nil }, unexpected(t))
+	w.until(p, func() bool { return w.settled(3)() && reported() == nil }, neverDies(t))
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.Len(t, machines, 3)

@@ -33,7 +33,7 @@ func withClockJump(t *testing.T, at int, by time.Duration) (w *world, took time.
 		}
 	}
 	begun := w.at
-	w.life(w.start(f, false), unexpected(t))
+	w.life(w.start(f, false), neverDies(t))
 	took = w.at.Sub(begun)
 	if f.Calls >= at && at > 0 {
 		took -= by
@@ -74,7 +74,7 @@ func TestClockSetBackWhileFrozen(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		w := guardedWorld(t)
 		w.fleet()
-		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		lost := w.lost
 		w.targetDown = true
 		pass := func(d time.Duration) {
@@ -88,7 +88,7 @@ func TestClockSetBackWhileFrozen(t *testing.T) {
 		w.targetDown = false
 		begun := w.at
 		w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 4 })
-		w.until(p, w.settled(4), unexpected(t))
+		w.until(p, w.settled(4), neverDies(t))
 		require.LessOrEqual(t, w.at.Sub(begun), time.Hour+5*time.Minute)
 		require.Equal(t, lost, w.lost)
 	}
@@ -101,7 +101,7 @@ func TestClockSetBackAmidACollection(t *testing.T) {
 		for after := time.Duration(0); after < 4*time.Minute; after += 20 * time.Second {
 			w := guardedWorld(t)
 			w.fleet()
-			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 			orphanID := w.addOrphanVM("blue", "web-lost")
 			w.late("late", machineset.OwnerKind)
 			require.NoError(t, p.lookAt(manager.KindOrphans))
@@ -110,7 +110,7 @@ func TestClockSetBackAmidACollection(t *testing.T) {
 			w.round(p)
 			w.at = w.at.Add(by)
 			begun := w.at
-			w.until(p, func() bool { return !w.vmExists(orphanID) && len(keysOf(w.machines)) == 3 && w.provider.Count() == 3 }, unexpected(t))
+			w.until(p, func() bool { return !w.vmExists(orphanID) && len(keysOf(w.machines)) == 3 && w.provider.Count() == 3 }, neverDies(t))
 			require.LessOrEqual(t, w.at.Sub(begun), time.Hour+20*time.Minute)
 			require.LessOrEqual(t, w.lost, 1, "only the late machine may be replaced")
 		}
@@ -132,7 +132,7 @@ func TestRetriesWhenTheClockIsSetBack(t *testing.T) {
 	require.Zero(t, w.provider.Count())
 	w.at = w.at.Add(-time.Hour)
 	begun := w.at
-	w.until(p, func() bool { return w.provider.Count() == 1 }, unexpected(t))
+	w.until(p, func() bool { return w.provider.Count() == 1 }, neverDies(t))
 	require.LessOrEqual(t, w.at.Sub(begun), 10*time.Minute)
 }
 
@@ -158,8 +158,8 @@ func TestFreshManagerGivesTime(t *testing.T) {
 			w.safety = policy
 			w.fleet()
 			w.neverJoins = func(string) bool { return true }
-			p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.provider.Count() == 3 && w.phases()[machine.PhasePending] == 3 }, unexpected(t))
-			w.until(p, w.lasts(10*time.Second), unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.provider.Count() == 3 && w.phases()[machine.PhasePending] == 3 }, neverDies(t))
+			w.until(p, w.lasts(10*time.Second), neverDies(t))
 
 			w.at = w.at.Add(40 * time.Minute)
 			vms, writes, began := w.provider.VMs(), w.writes, w.at
@@ -172,7 +172,7 @@ func TestFreshManagerGivesTime(t *testing.T) {
 			w.steps(p, began.Add(time.Minute+10*time.Second), always)
 			require.Equal(t, 1, w.lost)
 			w.neverJoins = nil
-			w.until(p, w.settled(3), unexpected(t))
+			w.until(p, w.settled(3), neverDies(t))
 			require.Equal(t, 1, w.lost)
 			require.Len(t, w.made, 4)
 			require.False(t, w.vmExists(vms[0].ID))
@@ -198,7 +198,7 @@ func TestRestartedEveryQuarterOfAnHour(t *testing.T) {
 			p := w.start(&testkit.Fuse{}, false)
 			next, began := w.at.Add(offset), w.at
 			if joins {
-				p = w.until(p, w.settled(3), unexpected(t))
+				p = w.until(p, w.settled(3), neverDies(t))
 				w.sick = map[string]bool{w.provider.VMs()[0].Name: true}
 				w.join()
 				next, began = w.at.Add(offset), w.at

@@ -40,7 +40,7 @@
 //
 //   - writes to no collection, and drains no node;
 //   - makes only the driver calls that change nothing by contract: GetMachineStatus, ListMachines,
-//     GetVolumeIDs and GenerateMachineClassForMigration.
+//     GetVolumeIDs and GenerateMachineClassForMigration, and for pools GetPoolStatus and ListPools.
 //
 // The engine executes no plan that acts. Besides, every port that could change something is replaced
 // by one that refuses changes.

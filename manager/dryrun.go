@@ -62,7 +62,7 @@ func (readOnlyBootstrap) Delete(_ context.Context, p *machinepool.Pool) error {
 	return blocked("delete the bootstrap data of pool " + p.Key.String())
 }
 
-// readOnlyDrainer returns a drainer that drains nothing, with the same optional interfaces as d.
+// readOnlyDrainer returns a drainer that drains nothing. It is a WorkloadWatcher or a NodeKeeper if d is one.
 func readOnlyDrainer(d Drainer) Drainer {
 	watcher, watches := d.(WorkloadWatcher)
 	_, keeps := d.(NodeKeeper)

@@ -52,8 +52,8 @@ func (w *world) twin(observe bool) *twin {
 	o.Store.Deployments, o.Store.Classes = blockAll(p, "deployment", o.Store.Deployments), blockAll(p, "class", o.Store.Classes)
 	o.Store.Secrets = blockAll(p, "secret", o.Store.Secrets)
 	o.Driver = driver.Intercept(w.provider, p.call)
-	if w.classed != nil {
-		w.classed(&o, &testkit.Fuse{})
+	if w.setOptions != nil {
+		w.setOptions(&o, &testkit.Fuse{})
 	}
 	if o.Cluster != nil {
 		o.Cluster, o.Drainer = nodes{blockAll(p, "node", o.Cluster.Nodes())}, blockedDrainer{p}

@@ -37,7 +37,7 @@ func TestDryRunOfAnyFleet(t *testing.T) {
 		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: rapid.Bool().Draw(t, "initialize")})
 		w.safety, w.sick = safety.DefaultPolicy(), map[string]bool{}
 		drains := 0
-		w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Classes.Keep, o.Drainer = true, fused{f, &drains} }
+		w.setOptions = func(o *manager.Options, f *testkit.Fuse) { o.Classes.Keep, o.Drainer = true, fused{f, &drains} }
 		w.fleet()
 		for range rapid.IntRange(1, 4).Draw(t, "stages") {
 			w.disturb(rapid.IntRange(0, 12).Draw(t, "event"), rapid.IntRange(0, 5).Draw(t, "n"))
@@ -183,7 +183,7 @@ func TestDryRunOfALife(t *testing.T) {
 func observedLife(t *testing.T, n int) map[string]bool {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
 	l := newObservedFleet(w, n)
-	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Classes.Keep, o.Drainer = true, patient{w, f} }
+	w.setOptions = func(o *manager.Options, f *testkit.Fuse) { o.Classes.Keep, o.Drainer = true, patient{w, f} }
 	w.fleet()
 	p := w.until(l.next(), w.settled(3), l.died)
 	w.tag("small", "s", tags{"a": "1"})
@@ -238,17 +238,17 @@ func TestDryRunOfAnOutage(t *testing.T) {
 			}
 		}
 	}
-	w.classed = watching
+	w.setOptions = watching
 	p := w.start(&testkit.Fuse{}, false)
 	w.round(p)
 	w.targetDown = true
 	before := w.contents()
-	p = w.until(p, w.lasts(3*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(3*time.Minute), neverDies(t))
 	w.targetDown = false
 	reported = nil
 	looks := 0
 	end := w.at.Add(20 * time.Minute)
-	p = w.until(p, func() bool { looks++; return w.at.After(end) }, unexpected(t))
+	p = w.until(p, func() bool { looks++; return w.at.After(end) }, neverDies(t))
 	require.Len(t, reported, 3)
 	for i, key := range keysOf(w.machines) {
 		require.Contains(t, reported, "ClockRestarted: update status of machine "+key.String(), i)
@@ -265,9 +265,9 @@ func TestDryRunOfAnOutage(t *testing.T) {
 	}
 
 	w.heal()
-	w.classed = nil
-	w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.phases()[machine.PhaseRunning] == 3 }, unexpected(t))
-	w.until(p, w.lasts(2*time.Minute), unexpected(t))
+	w.setOptions = nil
+	w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.phases()[machine.PhaseRunning] == 3 }, neverDies(t))
+	w.until(p, w.lasts(2*time.Minute), neverDies(t))
 	require.Equal(t, 1, w.countEvents("Reachable: both API servers answer"), "thawed")
 	require.Len(t, reported, 3)
 }
@@ -332,14 +332,14 @@ func TestDryRunOfStaleCaches(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
 	var reported []string
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 		o.DryRun = true
 		o.Hooks.DryRun = func(_ manager.Kind, _ object.Key, what, reason, _ string) {
 			reported = append(reported, reason+" "+what)
 		}
 	}
 	p := w.start(&testkit.Fuse{}, true) // its caches do not see what follows
-	w.classed = nil
+	w.setOptions = nil
 	real := w.start(&testkit.Fuse{}, false)
 	require.NoError(t, real.pass(manager.KindDeployment, fleetKey))
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
@@ -392,7 +392,7 @@ func TestDryRunReasons(t *testing.T) {
 	w = newWorld(t, drivertest.MemoryOptions{})
 	w.loneSet(3)
 	running := func() bool { return w.phases()[machine.PhaseRunning] == 3 }
-	w.until(w.start(&testkit.Fuse{}, false), running, unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), running, neverDies(t))
 	odd := w.pick(func(*machine.Machine) bool { return true }).Clone()
 	odd.Status.Phase = machine.PhaseUnknown
 	_, err = w.machines.UpdateStatus(ctx, odd)
@@ -418,7 +418,7 @@ func TestDryRunReasons(t *testing.T) {
 func TestDryRunMarks(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
-	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	w.change(version("2"))
 	most := 0
 	for n := range 60 {

@@ -213,7 +213,7 @@ func TestHalfDoneSyncIsFinished(t *testing.T) {
 		w.capacity(map[string]string{"example.com/fpga": "2"})
 		w.bounded = true
 		w.fleet()
-		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		w.capacity(nil)
 		for kill := 1; kill < 200; kill++ {
 			f := &testkit.Fuse{BlowAt: kill, BlowAfter: after}
@@ -259,7 +259,7 @@ func TestNoVerdictFromACache(t *testing.T) {
 	w.bounded = true
 	p := w.start(&testkit.Fuse{}, true)
 	w.fleet()
-	w.until(p, w.settled(3), unexpected(t))
+	w.until(p, w.settled(3), neverDies(t))
 	ill, err := w.nodes.Get(ctx, keysOf(w.nodes)[0])
 	require.NoError(t, err)
 	w.ready(ill, object.Unknown)

@@ -43,7 +43,7 @@ func (c slowSets) Live() store.Reader[*machineset.Set] {
 func TestSlowResizesReadLiveAgain(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	w.change(func(d *deployment.Deployment) {
 		d.Spec.Template.Annotations = map[string]string{"version": "2"}
 		d.Spec.Strategy.MaxSurge.Value, d.Spec.Strategy.MaxUnavailable.Value = 1, 1
@@ -112,7 +112,7 @@ func TestNoDeletionRestsOnAnOldRead(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	var readMachines, readSets time.Time
 	machines, sets := 0, 0
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Store.Machines = aged[*machine.Machine]{o.Store.Machines, w, time.Second, machineset.DeleteWithin, &readMachines, &machines}
 		o.Store.Sets = aged[*machineset.Set]{o.Store.Sets, w, 3 * time.Second, machineset.DeleteWithin, &readSets, &sets}
 	}
@@ -121,9 +121,9 @@ func TestNoDeletionRestsOnAnOldRead(t *testing.T) {
 	w.change(func(d *deployment.Deployment) {
 		d.Spec.Replicas, d.Spec.RevisionHistoryLimit = many, &none
 	})
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(many), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(many), neverDies(t))
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 0 })
-	p = w.until(p, w.settled(0), unexpected(t))
+	p = w.until(p, w.settled(0), neverDies(t))
 	require.Equal(t, many, machines)
 
 	// Old sets without machines are history, and are deleted one after another.
@@ -141,7 +141,7 @@ func TestNoDeletionRestsOnAnOldRead(t *testing.T) {
 		_, err := w.sets.Create(ctx, old)
 		require.NoError(t, err)
 	}
-	w.until(p, func() bool { return len(keysOf(w.sets)) == 1 }, unexpected(t))
+	w.until(p, func() bool { return len(keysOf(w.sets)) == 1 }, neverDies(t))
 	require.Equal(t, 10, sets)
 }
 
@@ -206,7 +206,7 @@ func TestOrphansRestOnLiveReads(t *testing.T) {
 func TestTurnsOfADeploymentThatIsGone(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	gone := d.Clone()
@@ -276,18 +276,18 @@ func TestNamesOfVanishedMachines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, drivertest.MemoryOptions{})
-			w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+			w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 				o.Policies.Set = machineset.DefaultPolicy()
 				o.Policies.Set.SettleWithin = o.Policies.Set.RequestTimeout
 			}
 			w.fleet()
 			settled := w.settled(3)
-			p := w.until(w.start(&testkit.Fuse{}, false), settled, unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), settled, neverDies(t))
 			set := w.set()
 			require.Equal(t, machineset.Reservation{Reserved: 3, At: set.Instructions.Reservation.At}, set.Instructions.Reservation, "open")
 			p = line.meanwhile(t, w, p)
 			w.vanish(p, object.Key{Namespace: set.Namespace, Name: set.MachineName(2)})
-			w.until(p, settled, unexpected(t))
+			w.until(p, settled, neverDies(t))
 			var names []string
 			for _, key := range keysOf(w.machines) {
 				names = append(names, key.Name)

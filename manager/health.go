@@ -24,8 +24,8 @@ const (
 
 // Health returns an error that is an ErrStuck if a restart of the process would help: a call of a driver
 // has been overdue for more than an hour, so many are overdue that no more are made for a class, or a
-// pass of Run has lasted longer than an hour and eight calls may. It is for a liveness check. Nil: none
-// of this is so. A new process forgets overdue calls, and makes them again as after a crash.
+// pass of Run has lasted longer than an hour and the time of eight calls. It is for a liveness check. Nil:
+// none of this is so. A new process forgets overdue calls, and makes them again as after a crash.
 func (m *Manager) Health() error {
 	now, t := m.options.Runtime.Now(), &m.options.Tuning
 	if refused := m.calls.Refused(); len(refused) > 0 {

@@ -47,11 +47,12 @@ type Hooks struct {
 	// Queue tells, whenever Run takes a key up, how many others of the kind
 	// are due.
 	Queue func(kind Kind, due int)
-	// Panic is called for every recovered panic and each call of runtime.Goexit. The
-	// Warning event Panic is emitted at most once in ten minutes. in is where: "pass"
-	// (a decision, a port, an order of a batch), "driver", "hook", "wake" (finding what a
-	// change concerns) or "watch". what says how it ended, in at most a few hundred bytes
-	// and without the value of the panic, which may be a secret.
+	// Panic is called for every recovered panic and each call of runtime.Goexit. For the
+	// same panic, the Warning event Panicked is emitted at most once in ten minutes, or
+	// again after a pass that succeeded. The argument in is where: "pass" (a decision, a
+	// port, an order of a batch), "driver", "hook", "wake" (finding what a change concerns)
+	// or "watch"; what is how it ended, in at most a few hundred bytes and without the
+	// value of the panic, which may be a secret.
 	Panic func(kind Kind, key object.Key, in, what string)
 	// Call is called for each call of Driver or Pools.Driver, by its name, that was answered with
 	// this code; a panic is codes.Internal. A call that was not made, or not waited for, see

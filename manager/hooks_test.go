@@ -88,22 +88,22 @@ func TestSpansAreReported(t *testing.T) {
 func TestFrozenIsReported(t *testing.T) {
 	w := guardedWorld(t)
 	f := &hookRecorder{}
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { f.hooks(&o.Hooks); o.Hooks.Permits = nil }
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { f.hooks(&o.Hooks); o.Hooks.Permits = nil }
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	require.Equal(t, []string{"control true", "target true", "control false", "target false"}, f.others)
 	require.NotZero(t, w.effects["CheckControl"])
 	require.NotZero(t, w.effects["CheckTarget"])
 	require.Zero(t, w.failedEffects, "an answer counts as failed")
 	f.others = nil
 	w.targetDown = true
-	p = w.until(p, w.lasts(10*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(10*time.Minute), neverDies(t))
 	require.Equal(t, []string{"target true"}, f.others)
 	w.targetDown = false
-	p = w.until(p, func() bool { return len(f.others) == 2 }, unexpected(t))
+	p = w.until(p, func() bool { return len(f.others) == 2 }, neverDies(t))
 	require.Equal(t, []string{"target true", "target false"}, f.others)
 	w.controlDown = true
-	w.until(p, w.lasts(10*time.Minute), unexpected(t))
+	w.until(p, w.lasts(10*time.Minute), neverDies(t))
 	require.Equal(t, []string{"target true", "target false", "control true"}, f.others)
 }
 
@@ -112,17 +112,17 @@ func TestFrozenIsReported(t *testing.T) {
 func TestPermitsAreReported(t *testing.T) {
 	w := guardedWorld(t)
 	f := &hookRecorder{}
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { f.hooks(&o.Hooks) }
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { f.hooks(&o.Hooks) }
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	f.others = nil
 	w.sick = map[string]bool{keysOf(w.machines)[0].Name: true}
-	p = w.until(p, func() bool { return w.lost == 1 }, unexpected(t))
+	p = w.until(p, func() bool { return w.lost == 1 }, neverDies(t))
 	w.sick = nil
-	p = w.until(p, func() bool { return w.settled(3)() && len(f.others) > 1 }, unexpected(t))
+	p = w.until(p, func() bool { return w.settled(3)() && len(f.others) > 1 }, neverDies(t))
 	require.Equal(t, []string{"deployment web 1 of 1", "deployment web 0 of 1"}, f.others)
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 	require.Equal(t, "deployment web 0 of 0", f.others[len(f.others)-1], f.others)
 }
 
@@ -130,7 +130,7 @@ func TestPermitsAreReported(t *testing.T) {
 func TestBackoffIsReported(t *testing.T) {
 	w := guardedWorld(t)
 	f := &hookRecorder{}
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 		f.hooks(&o.Hooks)
 		o.Hooks.Permits, o.Hooks.Frozen = nil, nil
 	}
@@ -142,9 +142,9 @@ func TestBackoffIsReported(t *testing.T) {
 		return nil
 	}
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(f.others) >= 3 }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return len(f.others) >= 3 }, neverDies(t))
 	full = false
-	w.until(p, w.settled(3), unexpected(t))
+	w.until(p, w.settled(3), neverDies(t))
 	base := safety.DefaultPolicy().ClassBackoffBase
 	require.Equal(t, fmt.Sprint(smallKey, " ", base+time.Second), f.others[0])
 	require.Contains(t, f.others, fmt.Sprint(smallKey, " ", 2*base+time.Second))
@@ -207,9 +207,9 @@ func textLog(level slog.Level) (*bytes.Buffer, *slog.Logger) {
 func TestLogHooks(t *testing.T) {
 	out, log := textLog(slog.LevelInfo)
 	w := newWorld(t, drivertest.MemoryOptions{})
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Hooks = manager.LogHooks(log) }
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { o.Hooks = manager.LogHooks(log) }
 	w.fleet()
-	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	require.Equal(t, 3, strings.Count(out.String(), `msg="Pending -> Running (joined)" table=phase object=fleet/web-`), out)
 	require.NotContains(t, out.String(), "took=", "successful calls are logged at level Debug")
 
@@ -237,9 +237,9 @@ func TestLogHooks(t *testing.T) {
 func TestLogHasFigures(t *testing.T) {
 	out, log := textLog(slog.LevelInfo)
 	w := newWorld(t, drivertest.MemoryOptions{})
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Log, o.Hooks = log, manager.LogHooks(log) }
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { o.Log, o.Hooks = log, manager.LogHooks(log) }
 	w.fleet()
-	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	line := func(said string) string {
 		for line := range strings.Lines(out.String()) {
 			if strings.Contains(line, said) {
@@ -256,16 +256,16 @@ func TestLogHasFigures(t *testing.T) {
 func TestLogOfADeletionWithoutACluster(t *testing.T) {
 	out, log := textLog(slog.LevelInfo)
 	w := newWorld(t, drivertest.MemoryOptions{})
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Cluster, o.Log = nil, log }
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { o.Cluster, o.Log = nil, log }
 	w.fleet()
 	m := w.start(&testkit.Fuse{}, false)
-	w.until(m, w.settled(3), unexpected(t))
+	w.until(m, w.settled(3), neverDies(t))
 	out.Reset()
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
 	w.until(m, func() bool {
 		_, err := w.deployments.Get(ctx, fleetKey)
 		return errors.Is(err, store.ErrNotFound)
-	}, unexpected(t))
+	}, neverDies(t))
 	var reasons []string
 	for line := range strings.Lines(out.String()) {
 		if strings.Contains(line, " kind=machine ") {

@@ -85,7 +85,7 @@ func killedAnywhere(t *testing.T, prepare, change func(*world), goal func(*world
 		if prepare != nil {
 			prepare(w)
 		}
-		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		change(w)
 		died := n == 0
 		fresh := w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, n%3 == 0)
@@ -154,9 +154,9 @@ func TestAClassOfAnotherSizeIsRolledOut(t *testing.T) {
 		w.tag("other", "s", tags{"team": "b"})
 		w.shape("other", differ)
 		w.fleet()
-		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		w.change(func(d *deployment.Deployment) { d.Spec.Template.Spec.Class.Name = "other" })
-		w.until(p, func() bool { return w.settled(3)() && len(w.made) == 6 }, unexpected(t))
+		w.until(p, func() bool { return w.settled(3)() && len(w.made) == 6 }, neverDies(t))
 		require.Zero(t, count(w, codes.UpdateMachine), name)
 	}
 }
@@ -180,13 +180,13 @@ func TestVMsThatCannotBeChangedAreReplaced(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	for range 3 {
 		w.provider.FailNext(codes.UpdateMachine, codes.New(codes.Unimplemented, "not after all"))
 	}
 	want := tags{"team": "b"}
 	w.tag("small", "s", want)
-	w.until(p, w.tagged(3, want), unexpected(t))
+	w.until(p, w.tagged(3, want), neverDies(t))
 	require.Len(t, w.made, 6)
 	require.Equal(t, 3, count(w, codes.UpdateMachine))
 }
@@ -198,7 +198,7 @@ func TestAChangeThatFailsReachesFewVMs(t *testing.T) {
 	w.fleet()
 	w.policy = deployment.DefaultPolicy()
 	w.policy.UpdateLimit = rollout.IntOrPercent{Value: 40, Percent: true}
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	for range 100 {
 		w.provider.FailNext(codes.UpdateMachine, codes.New(codes.InvalidArgument, "no such team"))
 	}
@@ -224,7 +224,7 @@ func TestAChangeThatFailsReachesFewVMs(t *testing.T) {
 	}
 	want := tags{"team": "b"}
 	w.tag("small", "s", want)
-	w.until(p, w.tagged(3, want), unexpected(t))
+	w.until(p, w.tagged(3, want), neverDies(t))
 	require.Len(t, w.made, 3)
 }
 
@@ -239,7 +239,7 @@ func (w *world) failsStill() bool {
 func TestPausedVMsAreLeftAlone(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	w.change(func(d *deployment.Deployment) { d.Spec.Paused = true })
 	want := tags{"team": "b"}
 	w.tag("small", "s", want)
@@ -249,14 +249,14 @@ func TestPausedVMsAreLeftAlone(t *testing.T) {
 	}
 	require.Zero(t, count(w, codes.UpdateMachine))
 	w.change(func(d *deployment.Deployment) { d.Spec.Paused = false })
-	w.until(p, w.tagged(3, want), unexpected(t))
+	w.until(p, w.tagged(3, want), neverDies(t))
 }
 
 // TestTurnsOutliveTheProcess: a new process counts the updates that the one before has begun.
 func TestTurnsOutliveTheProcess(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	for range 100 {
 		w.provider.FailNext(codes.UpdateMachine, codes.New(codes.InvalidArgument, "no such team"))
 	}
@@ -278,9 +278,9 @@ type featureless struct{ driver.Driver }
 // Invariants: P28
 func TestSilentDriversCostNothing(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Driver = featureless{o.Driver} }
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { o.Driver = featureless{o.Driver} }
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	before := w.writes
 	w.tag("small", "s", tags{"team": "b"})
 	for range 3 {
@@ -292,7 +292,7 @@ func TestSilentDriversCostNothing(t *testing.T) {
 	}
 	w.tag("small-b", "s", tags{"team": "c"})
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Spec.Class.Name = "small-b" })
-	w.until(p, func() bool { return w.settled(3)() && len(w.made) == 6 }, unexpected(t))
+	w.until(p, func() bool { return w.settled(3)() && len(w.made) == 6 }, neverDies(t))
 	require.Zero(t, count(w, codes.UpdateMachine))
 }
 
@@ -301,7 +301,7 @@ func TestSilentDriversCostNothing(t *testing.T) {
 func TestUpdatedMachinesWakeTheirDeployment(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	before := w.allMachines()[0]
 	after := before.Clone()
 	after.Status.VMSpec.Updatable = `{"tags":{"team":"b"}}`
@@ -335,10 +335,10 @@ func TestUpdatedMachinesWakeTheirDeployment(t *testing.T) {
 func TestTurnsPassOn(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	began, want := w.at, tags{"team": "b"}
 	w.tag("small", "s", want)
-	w.until(p, w.tagged(3, want), unexpected(t))
+	w.until(p, w.tagged(3, want), neverDies(t))
 	require.Less(t, w.at.Sub(began), 35*time.Second)
 }
 
@@ -346,7 +346,7 @@ func TestTurnsPassOn(t *testing.T) {
 func TestAVMThatIsGoneHoldsNoTurn(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	w.provider.FailNext(codes.UpdateMachine, codes.New(codes.NotFound, "no such VM"))
 	w.tag("small", "s", tags{"team": "b"})
 	for range 10 {
@@ -379,9 +379,9 @@ func (b behindOn) Get(ctx context.Context, key object.Key) (*machine.Class, erro
 func TestAClassIsReadLiveBeforeARollout(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	p.sync()
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Store.Classes = behindOn{o.Store.Classes, "small-b"} }
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { o.Store.Classes = behindOn{o.Store.Classes, "small-b"} }
 	p = w.start(&testkit.Fuse{}, false)
 	w.tag("small-b", "s", tags{"team": "b"})
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Spec.Class.Name = "small-b" })

@@ -16,7 +16,7 @@ const (
 	IndexOwner = index.Owner
 	// IndexNamespace holds a set or deployment under its namespace.
 	IndexNamespace = index.Namespace
-	// IndexClass holds a machine, and a set or deployment by its template,
+	// IndexClass holds a machine, and a set, deployment or pool by its template,
 	// under the key of its class.
 	IndexClass = index.Class
 	// IndexNode holds a machine under the name of its node or, if that is not
@@ -27,7 +27,7 @@ const (
 	IndexVM = index.VM
 	// IndexSecret holds a class under the key of each secret it refers to.
 	IndexSecret = index.Secret
-	// IndexMachine holds a node under the name of the machine it carries.
+	// IndexMachine holds a node under the name of the machine that its label names.
 	IndexMachine = index.Machine
 )
 

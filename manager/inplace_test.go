@@ -23,7 +23,7 @@ import (
 )
 
 // update lets every machine take the next step of its update in place, as its own controller and an agent on its
-// node would do together. Only this function of the tests knows the steps.
+// node would do together.
 func (w *world) update() {
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(w.t, err)
@@ -94,12 +94,13 @@ func (w *world) inPlaceLife(p *process, died func() *process) {
 	}
 }
 
-// TestInPlaceThroughTheManager: three machines are updated three times. They stay the same machines, no VM is made
-// or deleted, at most one machine is missing at a time, and each move is reported.
+// TestInPlaceThroughTheManager: three machines are updated three times. They stay the same machines, no
+// further VM is made and none is deleted, at most one machine is not ready at a time, and each move is
+// reported.
 func TestInPlaceThroughTheManager(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	least := 3
 	for _, v := range []string{"2", "3", "2"} {
 		w.change(version(v))
@@ -114,21 +115,21 @@ func TestInPlaceThroughTheManager(t *testing.T) {
 			}
 			least = min(least, ready)
 			return w.settled(3)()
-		}, unexpected(t))
+		}, neverDies(t))
 		w.requireUpdated(v)
 	}
 	require.Equal(t, 2, least, "ready machines")
 	require.Equal(t, 3, count(w, codes.CreateMachine))
 	require.Zero(t, count(w, codes.DeleteMachine))
 	require.Equal(t, 9, w.reported(deployment.ReasonMove))
-	require.Zero(t, w.failedEffects, "what was written is known without another read")
+	require.Zero(t, w.failedEffects, "an effect failed: the manager did not know its own last write")
 }
 
-// TestSelectionByHandWakes: a machine that is selected by hand wakes the deployment, but not the set.
+// TestSelectionByHandWakes: a machine that is selected by hand wakes its deployment.
 func TestSelectionByHandWakes(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	selected := machines[0].Clone()
@@ -149,7 +150,7 @@ func TestInPlaceManually(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.inPlaceFleet()
 	w.change(func(d *deployment.Deployment) { d.Spec.Strategy.Orchestration = deployment.Manual })
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	w.change(version("2"))
 	marked := func(n int) func() bool {
 		return func() bool {
@@ -159,7 +160,7 @@ func TestInPlaceManually(t *testing.T) {
 		}
 	}
 	for left := 3; left > 0; left-- {
-		p = w.until(p, marked(left), unexpected(t))
+		p = w.until(p, marked(left), neverDies(t))
 		machines, err := w.machines.List(ctx, store.Query{})
 		require.NoError(t, err)
 		i := slices.IndexFunc(machines, func(m *machine.Machine) bool { return m.Spec.InPlace == machine.InPlaceCandidate })
@@ -168,17 +169,17 @@ func TestInPlaceManually(t *testing.T) {
 		_, err = w.machines.Update(ctx, m)
 		require.NoError(t, err)
 	}
-	w.until(p, w.settled(3), unexpected(t))
+	w.until(p, w.settled(3), neverDies(t))
 	w.requireUpdated("2")
 }
 
-// TestInPlaceKilledAnywhere kills the manager at every call, before and after it takes effect: the same three
-// machines exist all the time (P5, P10, P12, P26).
+// TestInPlaceKilledAnywhere kills the manager once at each call, at odd ones before the call takes effect,
+// at even ones after it. The same three machines exist all the time.
 // Invariants: P10 P26
 func TestInPlaceKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed := newWorld(t, drivertest.MemoryOptions{})
-	undisturbed.inPlaceLife(undisturbed.start(total, false), unexpected(t))
+	undisturbed.inPlaceLife(undisturbed.start(total, false), neverDies(t))
 	for n := range testkit.EveryCall(total.Calls, 7) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.inPlaceLife(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), func() *process { return w.start(&testkit.Fuse{}, false) })
@@ -190,11 +191,11 @@ func TestInPlaceKilledAnywhere(t *testing.T) {
 func TestInPlaceStaleAndKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
-		lives := rapid.IntRange(0, 4).Draw(t, "kills")
+		kills := rapid.IntRange(0, 4).Draw(t, "kills")
 		begin := func() *process {
 			f := &testkit.Fuse{}
-			if lives > 0 {
-				lives--
+			if kills > 0 {
+				kills--
 				f.BlowAt = rapid.IntRange(1, 400).Draw(t, "dies at call")
 				f.BlowAfter = rapid.Bool().Draw(t, "after it took effect")
 			}
@@ -204,7 +205,7 @@ func TestInPlaceStaleAndKilled(t *testing.T) {
 	})
 }
 
-// interrupting is a store in which something happens between two reads.
+// interrupting is a store that calls before just before each live list.
 type interrupting struct {
 	store.Collection[*machine.Machine]
 	before func()
@@ -292,7 +293,7 @@ func movedBetweenTwoReads(t *testing.T, owner *object.Owner) {
 	require.Equal(t, 1, deleted, "of three, of which two are wanted")
 }
 
-// TestInPlaceWaitsForItsClass: no machine is updated in place to a class that no machine could be created from.
+// TestInPlaceWaitsForItsClass: a machine is not updated in place to a class from which none could be created.
 // The deployment says why, and the rollout goes on once the class is repaired.
 func TestInPlaceWaitsForItsClass(t *testing.T) {
 	secret := func(name string) *machine.Secret {
@@ -300,26 +301,26 @@ func TestInPlaceWaitsForItsClass(t *testing.T) {
 	}
 	foreign := object.Key{Namespace: "theirs", Name: "boot"}
 	for name, c := range map[string]struct {
-		class *machine.Class // nil: there is none
-		made  *machine.Secret
-		why   string
+		class  *machine.Class  // nil: there is none
+		secret *machine.Secret // nil: none is stored
+		why    string
 	}{
-		"missing":         {why: "class large does not exist"},
-		"invalid":         {class: &machine.Class{SecretRef: &object.Key{}}, why: "secretRef.name must not be empty"},
-		"secret missing":  {class: &machine.Class{SecretRef: &object.Key{Name: "absent"}}, why: "secret fleet/absent, which does not exist"},
-		"secret of other": {class: &machine.Class{SecretRef: &foreign}, why: "classes may not take secrets from namespace theirs"},
-		"no user data":    {class: &machine.Class{SecretRef: &object.Key{Name: "empty"}}, made: secret("empty"), why: "hold no userData"},
+		"missing":                     {why: "class large does not exist"},
+		"invalid":                     {class: &machine.Class{SecretRef: &object.Key{}}, why: "secretRef.name must not be empty"},
+		"secret missing":              {class: &machine.Class{SecretRef: &object.Key{Name: "absent"}}, why: "secret fleet/absent, which does not exist"},
+		"secret of another namespace": {class: &machine.Class{SecretRef: &foreign}, why: "classes may not take secrets from namespace theirs"},
+		"no user data":                {class: &machine.Class{SecretRef: &object.Key{Name: "empty"}}, secret: secret("empty"), why: "hold no userData"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, drivertest.MemoryOptions{})
-			w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Classes.SecretNamespaces = []string{} }
+			w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { o.Classes.SecretNamespaces = []string{} }
 			w.inPlaceFleet()
-			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+			p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 			good, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
 			require.NoError(t, err)
 			large := object.Key{Namespace: namespace, Name: "large"}
-			if c.made != nil {
-				_, err := w.secrets.Create(ctx, c.made)
+			if c.secret != nil {
+				_, err := w.secrets.Create(ctx, c.secret)
 				require.NoError(t, err)
 			}
 			if c.class != nil {
@@ -338,7 +339,7 @@ func TestInPlaceWaitsForItsClass(t *testing.T) {
 					require.Empty(t, m.Spec.InPlace)
 				}
 				return !w.at.Before(end)
-			}, unexpected(t))
+			}, neverDies(t))
 			d, err := w.deployments.Get(ctx, fleetKey)
 			require.NoError(t, err)
 			require.Contains(t, deployment.Missing(d), c.why)
@@ -351,7 +352,7 @@ func TestInPlaceWaitsForItsClass(t *testing.T) {
 			class.Meta = object.Meta{Key: large}
 			_, err = w.classes.Create(ctx, class)
 			require.NoError(t, err)
-			w.until(p, w.settled(3), unexpected(t))
+			w.until(p, w.settled(3), neverDies(t))
 			require.Len(t, w.made, 3, "no machine was replaced")
 			require.Nil(t, w.condition(fleetKey.Name, deployment.ConditionClassInvalid))
 		})

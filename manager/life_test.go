@@ -22,7 +22,7 @@ func TestLife(t *testing.T) {
 	w.shape("small", func(c *machine.Class) {
 		c.NodeTemplate = &machine.NodeShape{Capacity: map[string]string{"cpu": "2"}, InstanceType: "s", Region: "r", Zone: "a"}
 	})
-	w.life(w.start(&testkit.Fuse{}, false), unexpected(t))
+	w.life(w.start(&testkit.Fuse{}, false), neverDies(t))
 	require.Len(t, w.made, 6)
 	require.Equal(t, 6, count(w, codes.CreateMachine))
 	require.Equal(t, 6, count(w, codes.DeleteMachine))
@@ -36,7 +36,7 @@ func TestLife(t *testing.T) {
 func TestKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
-	undisturbed.life(undisturbed.start(total, false), unexpected(t))
+	undisturbed.life(undisturbed.start(total, false), neverDies(t))
 	for _, after := range []bool{false, true} {
 		for n := range testkit.EveryCall(total.Calls, 7) {
 			t.Run(fmt.Sprintf("call %d, after %v", n, after), func(t *testing.T) {
@@ -211,17 +211,17 @@ func TestDeletedWhileFrozen(t *testing.T) {
 	require.Equal(t, "True", w.set().Labels["freeze"])
 	made := len(keysOf(w.machines))
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 	require.Len(t, w.made, made)
 
 	w, p = fleetWithoutHealth(t)
 	w.targetDown = true
-	p = w.until(p, w.lasts(2*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(2*time.Minute), neverDies(t))
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
-	p = w.until(p, w.lasts(10*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(10*time.Minute), neverDies(t))
 	require.Equal(t, map[machine.Phase]int{machine.PhaseTerminating: 3}, w.phases(), "the creation has begun")
 	w.targetDown = false
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 	require.Len(t, w.made, 3)
 }
 
@@ -230,13 +230,13 @@ func TestDeletedWhileFrozen(t *testing.T) {
 func TestForcedDeletionOfAFleet(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	keys := keysOf(w.machines)
 	for _, key := range keys {
 		annotate(w, w.machines, key, "pre-drain.millwright-go/backup", "busy")
 	}
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
-	p = w.until(p, w.lasts(time.Hour), unexpected(t))
+	p = w.until(p, w.lasts(time.Hour), neverDies(t))
 	require.Equal(t, map[machine.Phase]int{machine.PhaseTerminating: 3}, w.phases())
 	annotate(w, w.machines, keys[0], pausedKey, "true")
 	for _, key := range keys {
@@ -245,10 +245,10 @@ func TestForcedDeletionOfAFleet(t *testing.T) {
 		_, err := w.machines.Update(ctx, m)
 		require.NoError(t, err)
 	}
-	p = w.until(p, w.lasts(4*time.Hour), unexpected(t))
+	p = w.until(p, w.lasts(4*time.Hour), neverDies(t))
 	require.Equal(t, keys[:1], keysOf(w.machines), "the paused machine stays")
 	annotate(w, w.machines, keys[0], pausedKey, "")
 	began := w.at
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 	require.Less(t, w.at.Sub(began), time.Minute)
 }

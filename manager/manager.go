@@ -114,7 +114,7 @@ func (o *Options) alignPolicies() {
 	}
 	sets.StrictQuota = sets.StrictQuota || deployments.StrictQuota && o.Store.Deployments != nil
 	sets.IgnoreMinReady = sets.IgnoreMinReady || deployments.IgnoreMinReady && o.Store.Deployments != nil
-	deployments.Names = min(deployments.Names, sets.Burst) // names beyond that would be used after others
+	deployments.Names = min(deployments.Names, sets.Burst) // a set creates no more at a time: names beyond that would be used after others
 	deployments.Keys.Replace, deployments.Keys.ScaleUpDisabled = sets.Keys.Replace, sets.Keys.ScaleUpDisabled
 	machines := *o.Policies.Machine
 	machines.Keys.Replace = sets.Keys.Replace
@@ -226,7 +226,7 @@ type objects struct {
 	pools       *engine.Objects[*machinepool.Pool]
 }
 
-// newObjects gives machines and pools their states. The other kinds have none.
+// newObjects returns the objects of all kinds. Machines and pools have a state machine (package fsm).
 func newObjects(e *engine.Engine, o *Options) (objects, error) {
 	machines, err := fsm.New(fsm.Machines(o.Policies.Machine)...)
 	if err != nil {
@@ -274,7 +274,7 @@ func driverPanicked(g *engine.Guard, p driver.Panic) {
 	g.Report(context.Background(), at, engine.NewCaught(p.Method.String(), p.Value, p.Stack))
 }
 
-// defaultBootstrap reads the secrets of pools as they are, if nothing else makes them.
+// defaultBootstrap takes the bootstrap data of pools from their secrets, if there is no Pools.Bootstrap.
 func (o *Options) defaultBootstrap() {
 	if o.managesPools() && o.Pools.Bootstrap == nil {
 		o.Pools.Bootstrap = pools.FromSecrets(o.Store.Secrets)

@@ -35,7 +35,7 @@ func TestSettledIsSilent(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	for range 5 { // a status may be written once a second
 		w.at = w.at.Add(time.Second)
 		w.round(p)
@@ -59,7 +59,7 @@ func TestWriteBudget(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	require.Equal(t, map[reflect.Type]int{
 		reflect.TypeFor[*machine.Machine](): 3 * (4 + 1),
 		reflect.TypeFor[*machine.Node]():    3,
@@ -67,7 +67,7 @@ func TestWriteBudget(t *testing.T) {
 
 	clear(w.written)
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 	require.Equal(t, map[reflect.Type]int{
 		reflect.TypeFor[*machine.Machine](): 3 * 7,
 		reflect.TypeFor[*machine.Node]():    3 * 3, // its condition, its finalizer, its deletion
@@ -133,7 +133,7 @@ func TestBadObjects(t *testing.T) {
 		_, gone := w.machines.Get(ctx, key("odd"))
 		return m.Status.Phase == machine.PhaseRunning && errors.Is(gone, store.ErrNotFound)
 	}
-	w.until(p, running, unexpected(t))
+	w.until(p, running, neverDies(t))
 }
 
 // secretReader is a driver that reads the secrets it gets, and complains about them.
@@ -177,7 +177,7 @@ func TestSecretsStayInside(t *testing.T) {
 	require.NoError(t, err)
 	w.bounded = true
 	w.fleet()
-	w.until(&process{Manager: m, fuse: &testkit.Fuse{}, look: func() bool { return true }}, w.driven(3), unexpected(t))
+	w.until(&process{Manager: m, fuse: &testkit.Fuse{}, look: func() bool { return true }}, w.driven(3), neverDies(t))
 
 	require.Len(t, d.saw, 3)
 	for name, data := range d.saw {

@@ -71,7 +71,7 @@ func (d olderClassPort) MarkMigrated(_ context.Context, _ machine.ClassRef, key 
 func older(t tb, half bool) (*world, *olderClass) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	a := &olderClass{class: manager.ForeignClass{Object: drivertest.MemorySpec{Cluster: "blue", Size: "s"}, Version: "1"}}
-	w.classed = func(o *manager.Options, f *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, f *testkit.Fuse) {
 		o.Classes.Keep, o.Classes.Foreign, o.Cluster = true, olderClassPort{a, f}, nil
 	}
 	class, err := w.classes.Get(ctx, smallKey)
@@ -120,7 +120,7 @@ func (w *world) migrated(a *olderClass) func() bool {
 func TestMigration(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		w, a := older(t, half)
-		w.until(w.start(&testkit.Fuse{}, false), w.migrated(a), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.migrated(a), neverDies(t))
 		require.Len(t, keysOf(w.sets), 1)
 		require.Len(t, w.made, 3)
 		require.Equal(t, 1, a.marks)
@@ -139,7 +139,7 @@ func TestMigration(t *testing.T) {
 func TestMigrationKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed, a := older(t, true)
-	undisturbed.until(undisturbed.start(total, false), undisturbed.migrated(a), unexpected(t))
+	undisturbed.until(undisturbed.start(total, false), undisturbed.migrated(a), neverDies(t))
 	want, err := undisturbed.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
 	for n := range testkit.EveryCall(2*total.Calls, 7) {
@@ -213,7 +213,7 @@ func TestMigrationUnsupported(t *testing.T) {
 	require.Contains(t, m.Status.LastOperation.Message, "no class small that replaces the one of kind MemoryClass.memory.example")
 
 	a.class.Object, a.class.Version = drivertest.MemorySpec{Cluster: "blue", Size: "s"}, "2"
-	w.until(p, w.migrated(a), unexpected(t))
+	w.until(p, w.migrated(a), neverDies(t))
 }
 
 // TestMigrationOfLoneObjects: sets and machines without an owner are moved, too. An object that is deleted
@@ -231,7 +231,7 @@ func TestMigrationOfLoneObjects(t *testing.T) {
 		require.NoError(t, err)
 	}
 	o := w.options()
-	w.classed(&o, &testkit.Fuse{})
+	w.setOptions(&o, &testkit.Fuse{})
 	// a is deleted after it was listed, before its reference is moved
 	o.Classes.Foreign = olderClassPort{a, &testkit.Fuse{Before: func(call int) {
 		if call == 1 {
@@ -258,7 +258,7 @@ func TestMigrationKeepsToItself(t *testing.T) {
 		_, err := w.classes.Create(ctx, w.provider.Class(smallKey, drivertest.MemorySpec{Cluster: "blue", Size: "s"}))
 		require.NoError(t, err)
 		if !migrates {
-			w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Cluster = nil }
+			w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { o.Cluster = nil }
 		}
 		p := w.start(&testkit.Fuse{}, false)
 		for range 8 {
@@ -280,7 +280,7 @@ func TestForeignClassesFail(t *testing.T) {
 	w, a := older(t, false)
 	f := &testkit.Fuse{BlowAt: 1}
 	o := w.options()
-	w.classed(&o, f)
+	w.setOptions(&o, f)
 	r := reconciler(t, o, manager.KindClass)
 	_, err := r.Reconcile(ctx, smallKey)
 	require.ErrorIs(t, err, testkit.ErrDead)
@@ -358,7 +358,7 @@ func TestAllUsersAreNamed(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.keeping()
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.settled(3)() && w.held() }, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.settled(3)() && w.held() }, neverDies(t))
 	require.NoError(t, w.classes.Delete(ctx, smallKey, ""))
 	w.round(p)
 	require.Contains(t, strings.Join(w.events, "\n"), "while it is used by 1 deployment, 1 set, 3 machines")
@@ -382,7 +382,7 @@ func TestMigrationMeetsOthers(t *testing.T) {
 	for _, half := range []bool{false, true} {
 		w, a := older(t, half)
 		o := w.options()
-		w.classed(&o, &testkit.Fuse{})
+		w.setOptions(&o, &testkit.Fuse{})
 		class := w.provider.Class(smallKey, drivertest.MemorySpec{Cluster: "blue", Size: "m"})
 		require.NoError(t, w.meet(t, a, &o, func() {
 			var err error
@@ -401,7 +401,7 @@ func TestMigrationMeetsOthers(t *testing.T) {
 
 	w, a := older(t, false)
 	o := w.options()
-	w.classed(&o, &testkit.Fuse{})
+	w.setOptions(&o, &testkit.Fuse{})
 	m, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: olderKind}})
 	require.NoError(t, err)
 	other := machine.ClassRef{Kind: "OtherClass", Name: "small"}
@@ -421,7 +421,7 @@ func TestMigrationMeetsOthers(t *testing.T) {
 func TestMigrationFails(t *testing.T) {
 	w, a := older(t, true)
 	o := w.options()
-	w.classed(&o, &testkit.Fuse{})
+	w.setOptions(&o, &testkit.Fuse{})
 	r := reconciler(t, o, manager.KindClass)
 	before, err := w.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
@@ -474,7 +474,7 @@ func (m meddling) Update(ctx context.Context, c *machine.Class) (*machine.Class,
 func TestMigrationIntoOddStores(t *testing.T) {
 	w, a := older(t, false)
 	o := w.options()
-	w.classed(&o, &testkit.Fuse{})
+	w.setOptions(&o, &testkit.Fuse{})
 	writes := 0
 	o.Store.Classes = meddling{w.classes, &writes}
 	o.Classes.Foreign = olderClassPort{a, &testkit.Fuse{}}

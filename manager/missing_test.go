@@ -22,12 +22,12 @@ import (
 // clusterless returns a fleet of n machines without a cluster, and the driver that answers for it from now on.
 func clusterless(t tb, n int32) (*world, *badDriver, *process) {
 	w := guardedWorld(t)
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Cluster = nil }
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { o.Cluster = nil }
 	l := &badDriver{Memory: w.provider}
 	w.badDriver = l
 	w.fleet()
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = n })
-	return w, l, w.until(w.start(&testkit.Fuse{}, false), w.available(int(n)), unexpectedly(t))
+	return w, l, w.until(w.start(&testkit.Fuse{}, false), w.available(int(n)), neverDies(t))
 }
 
 // available returns whether n machines are available with a VM each, and no others exist.
@@ -54,19 +54,19 @@ func TestP54DeadVMIsNoticed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "machines")
 		w, _, p := clusterless(t, int32(n))
-		p = w.until(p, w.lasts(time.Duration(rapid.IntRange(90, 4000).Draw(t, "seconds"))*time.Second), unexpectedly(t))
+		p = w.until(p, w.lasts(time.Duration(rapid.IntRange(90, 4000).Draw(t, "seconds"))*time.Second), neverDies(t))
 		vm := w.provider.VMs()[rapid.IntRange(0, n-1).Draw(t, "which")]
 		w.provider.Remove(vm.ID)
 		began := w.at
-		p = w.until(p, func() bool { return w.countEvents("VMNotListed: machine "+namespace+"/"+vm.Name) > 0 }, unexpectedly(t))
+		p = w.until(p, func() bool { return w.countEvents("VMNotListed: machine "+namespace+"/"+vm.Name) > 0 }, neverDies(t))
 		if lost := w.lost; lost > 0 {
 			t.Fatalf("%d given up before it was reported\n%s", lost, w.dump())
 		}
-		p = w.until(p, func() bool { return w.lost > 0 }, unexpectedly(t))
+		p = w.until(p, func() bool { return w.lost > 0 }, neverDies(t))
 		if took := w.at.Sub(began); took > 3*time.Minute {
 			t.Fatalf("it took %v\n%s", took, w.dump())
 		}
-		w.until(p, w.available(n), unexpectedly(t))
+		w.until(p, w.available(n), neverDies(t))
 		if len(w.made) != n+1 {
 			t.Fatalf("%d machines were made\n%s", len(w.made), w.dump())
 		}
@@ -81,7 +81,7 @@ func TestP54UnhealthyVMIsReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "machines")
 		w, l, p := clusterless(t, int32(n))
-		p = w.until(p, w.lasts(time.Duration(rapid.IntRange(1, 4000).Draw(t, "seconds"))*time.Second), unexpectedly(t))
+		p = w.until(p, w.lasts(time.Duration(rapid.IntRange(1, 4000).Draw(t, "seconds"))*time.Second), neverDies(t))
 		vm := w.provider.VMs()[rapid.IntRange(0, n-1).Draw(t, "which")]
 		w.provider.SetUnhealthy(vm.ID, "stopped")
 		phase := func() machine.Phase {
@@ -92,7 +92,7 @@ func TestP54UnhealthyVMIsReplaced(t *testing.T) {
 			return m.Status.Phase
 		}
 		began := w.at
-		p = w.until(p, func() bool { return phase() == machine.PhaseUnknown }, unexpectedly(t))
+		p = w.until(p, func() bool { return phase() == machine.PhaseUnknown }, neverDies(t))
 		if took := w.at.Sub(began); took > 2*time.Minute {
 			t.Fatalf("it took %v until it was noticed\n%s", took, w.dump())
 		}
@@ -104,7 +104,7 @@ func TestP54UnhealthyVMIsReplaced(t *testing.T) {
 			out := codes.New(codes.Unavailable, "out")
 			l.status = func(*machine.Machine, *statusResponse, error) (*statusResponse, error) { return nil, out }
 			l.list = func(map[string]string) (*listResponse, error) { return nil, out }
-			p = w.until(p, w.lasts(time.Duration(rapid.IntRange(1, 90).Draw(t, "minutes"))*time.Minute), unexpectedly(t))
+			p = w.until(p, w.lasts(time.Duration(rapid.IntRange(1, 90).Draw(t, "minutes"))*time.Minute), neverDies(t))
 			if phase() != machine.PhaseUnknown {
 				t.Fatalf("an outage decided\n%s", w.dump())
 			}
@@ -112,18 +112,18 @@ func TestP54UnhealthyVMIsReplaced(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "well") {
 			w.provider.SetUnhealthy(vm.ID, "")
-			p = w.until(p, w.available(n), unexpectedly(t))
-			w.until(p, w.lasts(time.Hour), unexpectedly(t))
+			p = w.until(p, w.available(n), neverDies(t))
+			w.until(p, w.lasts(time.Hour), neverDies(t))
 			if len(w.made) != n {
 				t.Fatalf("%d machines were made\n%s", len(w.made), w.dump())
 			}
 			return
 		}
-		p = w.until(p, func() bool { return phase() != machine.PhaseUnknown }, unexpectedly(t))
+		p = w.until(p, func() bool { return phase() != machine.PhaseUnknown }, neverDies(t))
 		if took := w.at.Sub(began); took < 10*time.Minute {
 			t.Fatalf("given up after %v\n%s", took, w.dump())
 		}
-		w.until(p, w.available(n), unexpectedly(t))
+		w.until(p, w.available(n), neverDies(t))
 		if len(w.made) != n+1 {
 			t.Fatalf("%d machines were made\n%s", len(w.made), w.dump())
 		}
@@ -141,9 +141,9 @@ func TestListsThatCallVMsUnhealthy(t *testing.T) {
 		}
 		return &listResponse{Machines: vms, Unhealthy: sick}, nil
 	}
-	p = w.until(p, w.lasts(2*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(2*time.Minute), neverDies(t))
 	asked, listed, writes := count(w, codes.GetMachineStatus), count(w, codes.ListMachines), w.writes
-	w.until(p, w.lasts(time.Hour), unexpected(t))
+	w.until(p, w.lasts(time.Hour), neverDies(t))
 	require.Equal(t, writes, w.writes)
 	require.Positive(t, count(w, codes.GetMachineStatus)-asked)
 	require.LessOrEqual(t, count(w, codes.GetMachineStatus)-asked, 3*(count(w, codes.ListMachines)-listed))
@@ -155,10 +155,10 @@ func TestListsThatCallVMsUnhealthy(t *testing.T) {
 // Invariants: P54
 func TestP54EachManagerLooksAfterItsMachines(t *testing.T) {
 	w, _, p := clusterless(t, 4)
-	w.until(p, w.lasts(15*time.Minute), unexpected(t))
+	w.until(p, w.lasts(15*time.Minute), neverDies(t))
 	vms := w.provider.VMs()
 	own := object.Key{Namespace: namespace, Name: vms[0].Name}
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Cluster = nil
 		o.Only = func(kind manager.Kind, key object.Key) bool { return kind == manager.KindMachine && key == own }
 	}
@@ -166,10 +166,10 @@ func TestP54EachManagerLooksAfterItsMachines(t *testing.T) {
 	require.True(t, w.provider.Remove(vms[0].ID))
 	require.True(t, w.provider.Remove(vms[1].ID))
 	began := w.at
-	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.lost > 0 }, unexpected(t))
+	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.lost > 0 }, neverDies(t))
 	require.LessOrEqual(t, w.at.Sub(began), 3*time.Minute)
 	require.Equal(t, 1, w.countEvents("VMNotListed: machine "))
-	w.until(p, w.lasts(time.Hour), unexpected(t))
+	w.until(p, w.lasts(time.Hour), neverDies(t))
 	require.Equal(t, 1, w.lost)
 	require.True(t, w.vmExists(orphanID))
 }
@@ -181,12 +181,12 @@ func TestP54EachManagerLooksAfterItsMachines(t *testing.T) {
 func TestLostVMsAreReplaced(t *testing.T) {
 	const n = 10
 	w, _, p := clusterless(t, n)
-	p = w.until(p, w.lasts(2*time.Second), unexpected(t))
+	p = w.until(p, w.lasts(2*time.Second), neverDies(t))
 	for _, vm := range w.provider.VMs() {
 		require.True(t, w.provider.Remove(vm.ID))
 	}
 	began, asked := w.at, count(w, codes.GetMachineStatus)
-	p = w.until(p, func() bool { return w.lost > 0 }, unexpected(t))
+	p = w.until(p, func() bool { return w.lost > 0 }, neverDies(t))
 	require.LessOrEqual(t, w.at.Sub(began), 90*time.Minute, "all are missing at a time: an hour of listings, and the machines' next look")
 	require.Equal(t, 1, w.countEvents("VMLost: VM "))
 	most := 0
@@ -199,14 +199,14 @@ func TestLostVMsAreReplaced(t *testing.T) {
 		}
 		most = max(most, missing)
 		return w.available(n)()
-	}, unexpected(t))
+	}, neverDies(t))
 	require.Equal(t, n, w.lost)
 	require.Len(t, w.made, 2*n)
 	require.LessOrEqual(t, most, 2, "one machine is replaced at a time, so two are not available")
 	require.LessOrEqual(t, count(w, codes.GetMachineStatus), asked+4*n, "calls after each listing, before the machine is marked failed, and before the create")
 
 	calls, writes := w.calls, w.writes
-	w.until(p, w.lasts(3*time.Hour), unexpected(t))
+	w.until(p, w.lasts(3*time.Hour), neverDies(t))
 	calls[codes.ListMachines] = w.calls[codes.ListMachines]
 	require.Equal(t, calls, w.calls)
 	require.Equal(t, writes, w.writes)
@@ -245,11 +245,11 @@ func TestListsThatMissVMs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, l, p := clusterless(t, 3)
-			p = w.until(p, w.lasts(20*time.Minute), unexpected(t))
+			p = w.until(p, w.lasts(20*time.Minute), neverDies(t))
 			own := w.provider.VMs()
 			l.list = c.list
 			asked, listed, writes := count(w, codes.GetMachineStatus), count(w, codes.ListMachines), w.writes
-			w.until(p, w.lasts(5*time.Hour), unexpected(t))
+			w.until(p, w.lasts(5*time.Hour), neverDies(t))
 			require.Zero(t, w.lost)
 			require.Equal(t, own, w.provider.VMs())
 			require.Equal(t, writes, w.writes)
@@ -285,12 +285,12 @@ func TestOnlyNotFoundCounts(t *testing.T) {
 				return nil, codes.New(code, "for some reason")
 			}
 			asked := count(w, codes.GetMachineStatus)
-			p = w.until(p, w.lasts(2*time.Hour), unexpected(t))
+			p = w.until(p, w.lasts(2*time.Hour), neverDies(t))
 			require.Zero(t, w.lost)
 			require.Greater(t, count(w, codes.GetMachineStatus), asked+2, "after each listing")
 			require.LessOrEqual(t, count(w, codes.GetMachineStatus), asked+121, "each minute")
 			l.status = nil
-			w.until(p, func() bool { return w.available(3)() && w.lost == 1 }, unexpected(t))
+			w.until(p, func() bool { return w.available(3)() && w.lost == 1 }, neverDies(t))
 		})
 	}
 	w, l, p := clusterless(t, 3)
@@ -298,7 +298,7 @@ func TestOnlyNotFoundCounts(t *testing.T) {
 		return nil, codes.New(codes.NotFound, "there is none")
 	}
 	asked := count(w, codes.GetMachineStatus)
-	w.until(p, w.lasts(2*time.Hour), unexpected(t))
+	w.until(p, w.lasts(2*time.Hour), neverDies(t))
 	require.Zero(t, w.lost)
 	require.Equal(t, asked, count(w, codes.GetMachineStatus))
 }
@@ -332,7 +332,7 @@ func TestNewVMsAreNotMissed(t *testing.T) {
 			d.Spec.Template.Annotations = map[string]string{"version": fmt.Sprint(size)}
 		})
 		stop := w.at.Add(7 * time.Minute)
-		p = w.until(p, func() bool { return w.at.After(stop) && w.available(3)() }, unexpected(t))
+		p = w.until(p, func() bool { return w.at.After(stop) && w.available(3)() }, neverDies(t))
 	}
 	require.Zero(t, w.lost)
 }
@@ -349,20 +349,20 @@ func TestMissingVMsThatAreIgnored(t *testing.T) {
 			annotate(w, w.machines, object.Key{Namespace: namespace, Name: gone.Name}, key, value)
 			require.True(t, w.provider.Remove(gone.ID))
 			asked := count(w, codes.GetMachineStatus)
-			w.until(p, w.lasts(5*time.Hour), unexpected(t))
+			w.until(p, w.lasts(5*time.Hour), neverDies(t))
 			require.Zero(t, w.lost)
 			require.Equal(t, asked, count(w, codes.GetMachineStatus))
 		})
 	}
 	t.Run("frozen", func(t *testing.T) {
 		w, _, p := clusterless(t, 3)
-		w.until(p, w.lasts(20*time.Minute), unexpected(t))
+		w.until(p, w.lasts(20*time.Minute), neverDies(t))
 		require.True(t, w.provider.Remove(w.provider.VMs()[0].ID))
 		w.controlDown = true
-		p = w.until(p, w.lasts(20*time.Minute), unexpected(t))
+		p = w.until(p, w.lasts(20*time.Minute), neverDies(t))
 		require.Zero(t, w.lost)
 		w.controlDown = false
-		w.until(p, func() bool { return w.available(3)() && w.lost == 1 }, unexpected(t))
+		w.until(p, func() bool { return w.available(3)() && w.lost == 1 }, neverDies(t))
 	})
 	t.Run("with a cluster", func(t *testing.T) {
 		w, l, p := badlyDriven(t)
@@ -371,7 +371,7 @@ func TestMissingVMsThatAreIgnored(t *testing.T) {
 			return nil, codes.New(codes.NotFound, "there is none")
 		}
 		asked := count(w, codes.GetMachineStatus)
-		w.until(p, w.lasts(5*time.Hour), unexpected(t))
+		w.until(p, w.lasts(5*time.Hour), neverDies(t))
 		require.Zero(t, w.lost)
 		require.Equal(t, asked, count(w, codes.GetMachineStatus))
 	})
@@ -413,10 +413,10 @@ func TestLyingListsCostNoMachine(t *testing.T) {
 			if rapid.Bool().Draw(t, "restart") {
 				p = w.start(&testkit.Fuse{}, false)
 			}
-			p = w.until(p, w.lasts(time.Duration(rapid.IntRange(1, 60).Draw(t, "minutes"))*time.Minute), unexpectedly(t))
+			p = w.until(p, w.lasts(time.Duration(rapid.IntRange(1, 60).Draw(t, "minutes"))*time.Minute), neverDies(t))
 		}
 		l.list = nil
-		w.until(p, w.available(4), unexpectedly(t))
+		w.until(p, w.available(4), neverDies(t))
 		if w.lost != lost {
 			t.Fatalf("%d machines were given up, %d VMs were lost\n%s", w.lost, lost, w.dump())
 		}
@@ -437,7 +437,7 @@ func vmOf(w *world, name string) string {
 func TestLostVMKilledAnywhere(t *testing.T) {
 	replace := func(blowAt int, after bool) int {
 		w, _, p := clusterless(t, 3)
-		p = w.until(p, w.lasts(12*time.Minute), unexpected(t))
+		p = w.until(p, w.lasts(12*time.Minute), neverDies(t))
 		require.True(t, w.provider.Remove(w.provider.VMs()[0].ID))
 		p.fuse.Calls, p.fuse.BlowAt, p.fuse.BlowAfter = 0, blowAt, after
 		p = w.until(p, func() bool { return len(w.made) > 3 && w.available(3)() }, func() *process { return w.start(&testkit.Fuse{}, false) })

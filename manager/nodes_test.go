@@ -38,7 +38,7 @@ func TestMarksReachTheNodes(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	require.Zero(t, w.tainted())
 	taint := object.Taint{Key: machine.DefaultPolicy().Keys.AvoidTaint, Value: "True", Effect: object.PreferNoSchedule}
 	node, err := w.nodes.Get(ctx, keysOf(w.nodes)[0])
@@ -53,9 +53,9 @@ func TestMarksReachTheNodes(t *testing.T) {
 		machines, err := w.machines.List(ctx, store.Query{})
 		require.NoError(t, err)
 		return len(machines) == 4 && w.tainted() == 3
-	}, unexpected(t))
+	}, neverDies(t))
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = nil })
-	w.until(p, func() bool { return w.settled(3)() && w.tainted() == 1 }, unexpected(t))
+	w.until(p, func() bool { return w.settled(3)() && w.tainted() == 1 }, neverDies(t))
 	node, err = w.nodes.Get(ctx, theirs.Key)
 	require.NoError(t, err)
 	require.Contains(t, node.Taints, taint, "P23: somebody else's taint")

@@ -175,11 +175,11 @@ type Runtime struct {
 	// Jitter spreads waits. It returns a duration not shorter than the one given. Nil: up to a tenth
 	// longer, at random.
 	Jitter func(time.Duration) time.Duration
-	// Each carries out n orders of a batch and returns when all have ended. Nil: up to 16 at a time.
-	// A simulation runs them in order.
+	// Each calls the function do for each of the n orders of a batch, and returns when all have ended.
+	// Nil: up to 16 at a time. A simulation runs them in order.
 	Each func(ctx context.Context, n int, do func(i int))
-	// Await calls do, which is a call of a driver, and waits until it returns or is overdue, see
-	// driver.CallsOptions.Await. Nil: do runs in a goroutine of its own, by the clock of the process.
+	// Await calls the function do, which is a call of a driver, and waits until it returns or is overdue,
+	// see driver.CallsOptions.Await. Nil: it runs in a goroutine of its own, by the clock of the process.
 	Await func(ctx context.Context, limit, grace time.Duration, do func()) bool
 }
 
@@ -352,8 +352,8 @@ type Token = port.Token
 // PoolBootstrap makes the bootstrap data of pools.
 type PoolBootstrap = port.PoolBootstrap
 
-// InMemory returns options whose objects are kept in memory, all kinds of
-// them, by the clock now; nil: time.Now. Driver is still to be set.
+// InMemory returns options with a store in memory for all kinds of objects. The
+// function now is the clock; nil: time.Now. Driver is still to be set.
 func InMemory(now func() time.Time) Options {
 	return Options{
 		Store: Store{

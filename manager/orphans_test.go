@@ -61,7 +61,7 @@ func (w *world) watch(p *process, kind manager.Kind, d time.Duration) error {
 func TestOrphansAreCollected(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	orphanID, extra, foreign := w.addOrphanVM("blue", "web-lost"), w.addOrphanVM("blue", keysOf(w.machines)[0].Name), w.addOrphanVM("red", "web-other")
 	lists, deletes := count(w, codes.ListMachines), count(w, codes.DeleteMachine)
 
@@ -164,7 +164,7 @@ func TestOrphansKilledAnywhere(t *testing.T) {
 		w = guardedWorld(t)
 		w.bounded = true
 		w.fleet()
-		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		own := w.provider.VMs()
 		orphanID := w.addOrphanVM("blue", "web-lost")
 		w.until(w.start(f, false), func() bool { return !w.vmExists(orphanID) }, died(w))
@@ -174,7 +174,7 @@ func TestOrphansKilledAnywhere(t *testing.T) {
 		require.Equal(t, own, w.provider.VMs())
 		return w, f.Calls
 	}
-	_, total := collect(&testkit.Fuse{}, func(*world) func() *process { return unexpected(t) })
+	_, total := collect(&testkit.Fuse{}, func(*world) func() *process { return neverDies(t) })
 	for _, after := range []bool{false, true} {
 		for n := range testkit.EveryCall(total, 7) {
 			collect(&testkit.Fuse{BlowAt: n, BlowAfter: after}, func(w *world) func() *process {
@@ -197,10 +197,10 @@ func TestSeveralVMs(t *testing.T) {
 	})
 	require.NoError(t, err)
 	begun := w.at
-	w.until(p, func() bool { return !w.vmExists(first) && !w.vmExists(second) }, unexpected(t))
+	w.until(p, func() bool { return !w.vmExists(first) && !w.vmExists(second) }, neverDies(t))
 	require.LessOrEqual(t, w.at.Sub(begun), 2*time.Minute)
 	require.NoError(t, w.nodes.Delete(ctx, object.Key{Name: "web-1"}, "")) // theirs
-	w.until(p, func() bool { return w.phases()[machine.PhaseRunning] == 1 }, unexpected(t))
+	w.until(p, func() bool { return w.phases()[machine.PhaseRunning] == 1 }, neverDies(t))
 	require.Equal(t, 1, w.provider.Count())
 	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
 	require.Equal(t, 1, w.provider.Count())
@@ -407,7 +407,7 @@ func (w *world) late(name, kind string) *machine.Machine {
 func TestMachineOfASetThatIsGone(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	w.late("late", machineset.OwnerKind)
 	foreign := w.late("foreign", "Other")
 	free, err := w.machines.Create(ctx, &machine.Machine{
@@ -419,12 +419,12 @@ func TestMachineOfASetThatIsGone(t *testing.T) {
 		_, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: "late"})
 		return err != nil
 	}
-	w.until(p, gone, unexpected(t))
+	w.until(p, gone, neverDies(t))
 	require.LessOrEqual(t, w.at.Sub(begun), 18*time.Minute)
 	require.GreaterOrEqual(t, w.at.Sub(begun), 2*time.Minute)
 	require.Equal(t, 1, w.countEvents("SetGone: machine late belongs to set web-0, which is gone"))
 	end := w.at.Add(time.Hour)
-	w.until(p, func() bool { return w.at.After(end) }, unexpected(t))
+	w.until(p, func() bool { return w.at.After(end) }, neverDies(t))
 	for _, m := range []*machine.Machine{foreign, free} {
 		_, err := w.machines.Get(ctx, m.Key)
 		require.NoError(t, err)
@@ -443,7 +443,7 @@ func TestSetOfADeploymentThatIsGone(t *testing.T) {
 	s.Spec.Template = machineset.Template{Labels: s.Spec.Selector.Labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}}
 	_, err := w.sets.Create(ctx, s)
 	require.NoError(t, err)
-	w.until(w.start(&testkit.Fuse{}, false), w.empty, unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.empty, neverDies(t))
 	require.Equal(t, 1, w.countEvents("DeploymentGone: set web belongs to deployment web, which is gone"))
 }
 

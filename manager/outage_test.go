@@ -31,17 +31,13 @@ func fleetWithoutHealth(t tb) (*world, *process) {
 	w.safety.Replacements.Value = 3
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpectedly(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	w.sick = map[string]bool{}
 	for _, key := range keysOf(w.machines) {
 		w.sick[key.Name] = true
 	}
 	w.join()
-	return w, w.until(p, func() bool { return w.phases()[machine.PhaseUnknown] == 3 }, unexpectedly(t))
-}
-
-func unexpectedly(t tb) func() *process {
-	return func() *process { t.Fatalf("nobody killed it"); return nil }
+	return w, w.until(p, func() bool { return w.phases()[machine.PhaseUnknown] == 3 }, neverDies(t))
 }
 
 // heal makes all nodes healthy.
@@ -60,12 +56,12 @@ func (w *world) heal() {
 func TestP25OutageOfTheTarget(t *testing.T) {
 	w, p := fleetWithoutHealth(t)
 	w.targetDown = true
-	p = w.until(p, w.lasts(2*time.Minute), unexpected(t)) // it is noticed
+	p = w.until(p, w.lasts(2*time.Minute), neverDies(t)) // it is noticed
 	require.Equal(t, 1, w.countEvents("Unreachable: frozen: the target cluster's API server has not answered"))
 	first, lists := keysOf(w.machines)[0], count(w, codes.ListMachines)
 	require.NoError(t, w.machines.Delete(ctx, first, ""))
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 5 })
-	p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(15*time.Minute), neverDies(t))
 	require.Equal(t, map[machine.Phase]int{machine.PhaseUnknown: 2, machine.PhaseTerminating: 1}, w.phases())
 	require.Equal(t, 3, count(w, codes.CreateMachine))
 	require.Zero(t, w.lost)
@@ -77,15 +73,15 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 
 	w.targetDown = false
 	back := w.at
-	p = w.until(p, w.lasts(30*time.Second), unexpected(t))
+	p = w.until(p, w.lasts(30*time.Second), neverDies(t))
 	require.Equal(t, 2, w.countEvents("ClockRestarted: "))
-	p = w.until(p, w.lasts(9*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(9*time.Minute), neverDies(t))
 	require.Equal(t, 1, w.countEvents("Reachable: both API servers answer"))
 	require.Zero(t, w.lost, "the health timeout starts again")
 	require.Len(t, keysOf(w.machines), 5)
-	p = w.until(p, func() bool { return w.lost == 2 }, unexpected(t))
+	p = w.until(p, func() bool { return w.lost == 2 }, neverDies(t))
 	require.GreaterOrEqual(t, w.at.Sub(back), 10*time.Minute)
-	w.until(p, w.settled(5), unexpected(t))
+	w.until(p, w.settled(5), neverDies(t))
 }
 
 // TestP25OutageOfARollout: a machine of a rollout can't join while nodes can't be read. The rollout does not fail
@@ -96,24 +92,24 @@ func TestP25OutageOfARollout(t *testing.T) {
 		w := guardedWorld(t)
 		w.fleet()
 		w.change(func(d *deployment.Deployment) { d.Spec.ProgressDeadline = 10 * time.Minute })
-		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		w.neverJoins = func(string) bool { return true }
 		w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
-		p = w.until(p, func() bool { return w.phases()[machine.PhasePending] > 0 }, unexpected(t))
+		p = w.until(p, func() bool { return w.phases()[machine.PhasePending] > 0 }, neverDies(t))
 		progressing := func() string {
 			return w.condition(fleetKey.Name, deployment.ConditionProgressing).Reason
 		}
 		w.targetDown = true
-		p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
+		p = w.until(p, w.lasts(15*time.Minute), neverDies(t))
 		require.NotEqual(t, deployment.ProgressDeadlineExceeded, progressing())
 		w.targetDown = false
-		p = w.until(p, w.lasts(time.Minute), unexpected(t))
+		p = w.until(p, w.lasts(time.Minute), neverDies(t))
 		if restarted {
 			p = w.start(&testkit.Fuse{}, false)
 		}
-		p = w.until(p, w.lasts(8*time.Minute), unexpected(t))
+		p = w.until(p, w.lasts(8*time.Minute), neverDies(t))
 		require.NotEqual(t, deployment.ProgressDeadlineExceeded, progressing())
-		w.until(p, func() bool { return progressing() == deployment.ProgressDeadlineExceeded }, unexpected(t))
+		w.until(p, func() bool { return progressing() == deployment.ProgressDeadlineExceeded }, neverDies(t))
 	}
 }
 
@@ -123,25 +119,25 @@ func TestP25OutageOfARollout(t *testing.T) {
 func TestP25OutageOfTheControlPlane(t *testing.T) {
 	w, p := fleetWithoutHealth(t)
 	w.controlDown = true
-	p = w.until(p, w.lasts(20*time.Second), unexpected(t))
+	p = w.until(p, w.lasts(20*time.Second), neverDies(t))
 	w.controlDown = false
-	p = w.until(p, w.lasts(2*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(2*time.Minute), neverDies(t))
 	require.Zero(t, w.countEvents("Unreachable: "))
 
 	w.controlDown = true
-	p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(15*time.Minute), neverDies(t))
 	w.controlDown = false
 	w.heal()
-	p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(5*time.Minute), neverDies(t))
 	require.Equal(t, map[machine.Phase]int{machine.PhaseRunning: 3}, w.phases())
 	require.Zero(t, w.lost)
 	require.Equal(t, 3, w.countEvents("ClockRestarted: "))
 	require.Equal(t, 1, w.countEvents("Unreachable: frozen: the control plane's API server has not answered"))
 
 	w.controlDown = true
-	p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(15*time.Minute), neverDies(t))
 	w.controlDown = false
-	w.until(p, w.lasts(5*time.Minute), unexpected(t))
+	w.until(p, w.lasts(5*time.Minute), neverDies(t))
 	require.Equal(t, 2, w.countEvents("Unreachable: "), "the next outage is reported again")
 }
 
@@ -151,7 +147,7 @@ func TestP25ThawKilledAnywhere(t *testing.T) {
 	thaw := func(blowAt int, after bool) int {
 		w, p := fleetWithoutHealth(t)
 		w.targetDown = true
-		p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
+		p = w.until(p, w.lasts(5*time.Minute), neverDies(t))
 		w.targetDown = false
 		p.fuse.Calls, p.fuse.BlowAt, p.fuse.BlowAfter = 0, blowAt, after
 		next := func() *process { return w.start(&testkit.Fuse{}, false) }
@@ -218,7 +214,7 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 	w := guardedWorld(t)
 	w.bounded = true
 	w.fleet()
-	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	require.NoError(t, w.machines.Delete(ctx, keysOf(w.machines)[0], ""))
 	p := w.start(&testkit.Fuse{}, false)
 	for _, r := range p.Reconcilers() {
@@ -238,11 +234,11 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 		require.Equal(t, w.at.Add(wait), result.At, "the pass waits for the next check")
 		w.at = w.at.Add(6 * time.Second)
 	}
-	w.until(p, w.lasts(15*time.Minute), unexpected(t))
+	w.until(p, w.lasts(15*time.Minute), neverDies(t))
 	require.Equal(t, 3, count(w, codes.CreateMachine))
 	require.Equal(t, 2, w.phases()[machine.PhaseRunning])
 	w.targetDown = false
-	w.until(p, w.settled(3), unexpected(t))
+	w.until(p, w.settled(3), neverDies(t))
 }
 
 // TestP28SettledIsSilentWhenWatched: a manager of a settled fleet, whether old or new, writes nothing and asks the
@@ -252,11 +248,11 @@ func TestP28SettledIsSilentWhenWatched(t *testing.T) {
 	w := guardedWorld(t)
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
-	w.until(p, w.lasts(5*time.Second), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
+	w.until(p, w.lasts(5*time.Second), neverDies(t))
 	writes, calls := w.writes, w.calls
 	for range 3 {
-		w.until(w.start(&testkit.Fuse{}, false), w.lasts(time.Hour), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.lasts(time.Hour), neverDies(t))
 	}
 	require.Equal(t, writes, w.writes)
 	calls[codes.ListMachines] = w.calls[codes.ListMachines]
@@ -270,25 +266,25 @@ func TestForcedDeletionDuringAnOutage(t *testing.T) {
 	w.neverJoins = func(string) bool { return true }
 	w.fleet()
 	pending := func() bool { return w.phases()[machine.PhasePending] == 3 && len(w.provider.VMs()) == 3 }
-	p := w.until(w.start(&testkit.Fuse{}, false), pending, unexpectedly(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), pending, neverDies(t))
 	w.targetDown = true
-	p = w.until(p, w.lasts(2*time.Minute), unexpected(t)) // it is noticed, and the fleet is frozen
+	p = w.until(p, w.lasts(2*time.Minute), neverDies(t)) // it is noticed, and the fleet is frozen
 	first := keysOf(w.machines)[0]
 	require.NoError(t, w.machines.Delete(ctx, first, ""))
-	p = w.until(p, w.lasts(10*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(10*time.Minute), neverDies(t))
 	require.Len(t, w.provider.VMs(), 3, "the VM stays, because its node may not be drained")
 
 	m := w.get(first).Clone()
 	m.Labels[machine.DefaultPolicy().Keys.ForceDeletion] = "True"
 	_, err := w.machines.Update(ctx, m)
 	require.NoError(t, err)
-	p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(5*time.Minute), neverDies(t))
 	require.Len(t, w.provider.VMs(), 2)
 	require.Equal(t, 1, w.countEvents("NodeNotRead: "))
 	require.Equal(t, machine.PhaseTerminating, w.get(first).Status.Phase, "its node is deleted once it can be read")
 
 	w.targetDown = false
-	w.until(p, func() bool { _, err := w.machines.Get(ctx, first); return err != nil }, unexpected(t))
+	w.until(p, func() bool { _, err := w.machines.Get(ctx, first); return err != nil }, neverDies(t))
 }
 
 // TestReachabilityOfOneNamespace: a manager that may read only one namespace checks the API server there,

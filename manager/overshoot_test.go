@@ -57,7 +57,7 @@ func (p *process) pass(kind manager.Kind, key object.Key) error {
 func crowded(t tb) (*world, *process) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpectedly(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	w.addUnrequested(w.set(), 3)
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
 	return w, p
@@ -77,7 +77,7 @@ func TestOvershootFreezesAndThaws(t *testing.T) {
 	require.Equal(t, object.True, object.FindCondition(d.Status.Conditions, machineset.ConditionFrozen).Status)
 	require.Equal(t, 1, w.countEvents("deployment fleet/web: Overshoot: web is frozen: it has 6 machines, 6 or more are too many"))
 
-	w.until(p, w.settled(3), unexpected(t))
+	w.until(p, w.settled(3), neverDies(t))
 	d, err = w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.Empty(t, d.Labels)
@@ -130,7 +130,7 @@ func TestUnfreeze(t *testing.T) {
 	unfreeze := w.safety.Keys.Unfreeze
 	w.change(func(d *deployment.Deployment) { d.Annotations = map[string]string{unfreeze: "yes"} })
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
-	w.until(p, w.settled(3), unexpected(t))
+	w.until(p, w.settled(3), neverDies(t))
 	require.Zero(t, w.countEvents("Overshoot: "))
 	require.Equal(t, 1, w.countEvents("UnfrozenByUser: "))
 	require.Equal(t, 1, w.countEvents("UnfreezeDone: "))
@@ -144,7 +144,7 @@ func TestUnfreeze(t *testing.T) {
 func TestFrozenSetsFollowTheirDeployment(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	s := w.set().Clone()
 	s.Labels["freeze"] = "True"
 	_, err := w.sets.Update(ctx, s)
@@ -160,7 +160,7 @@ func TestFrozenSetsFollowTheirDeployment(t *testing.T) {
 	}
 	require.Len(t, keysOf(w.machines), 2)
 	require.NotNil(t, object.FindCondition(w.set().Status.Conditions, machineset.ConditionFrozen))
-	w.until(p, w.settled(3), unexpected(t))
+	w.until(p, w.settled(3), neverDies(t))
 	require.NotContains(t, w.set().Labels, "freeze")
 
 	w.safety = nil // without a policy the label means nothing
@@ -169,7 +169,7 @@ func TestFrozenSetsFollowTheirDeployment(t *testing.T) {
 	_, err = w.sets.Update(ctx, s)
 	require.NoError(t, err)
 	require.NoError(t, w.machines.Delete(ctx, keysOf(w.machines)[0], ""))
-	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 }
 
 // TestLoneSetFreezes: a set without a deployment freezes by itself.
@@ -180,9 +180,9 @@ func TestLoneSetFreezes(t *testing.T) {
 	running := func() bool {
 		return w.provider.Count() == 1 && w.phases()[machine.PhaseRunning] == 1 && len(keysOf(w.machines)) == 1
 	}
-	p = w.until(p, running, unexpected(t))
+	p = w.until(p, running, neverDies(t))
 	w.addUnrequested(w.set(), 3)
-	w.until(p, func() bool { return running() && w.set().Labels["freeze"] == "" }, unexpected(t))
+	w.until(p, func() bool { return running() && w.set().Labels["freeze"] == "" }, neverDies(t))
 	require.Equal(t, 1, w.countEvents("Overshoot: "))
 	require.Equal(t, 1, w.countEvents("OvershootOver: "))
 }

@@ -94,7 +94,7 @@ func newDeploymentReconciler(s *deps) Reconciler {
 	return reconciler{deployments.New(s.engine, c)}
 }
 
-// classes is what classes need of the others.
+// classes returns what classes need of the others.
 func (s *deps) classes() classes.Config {
 	c := classes.Config{
 		Classes: s.objects.classes, Machines: s.objects.machines, Sets: s.objects.sets, Deployments: s.objects.deployments, Driver: s.Driver,
@@ -131,7 +131,7 @@ func (o *Options) secretsOfClasses() secrets.Secrets {
 	return secrets.Secrets{Collection: o.Store.Secrets, Namespaces: o.Classes.SecretNamespaces}
 }
 
-// fleet is what the kinds of the whole fleet need of the others.
+// fleet returns what the kinds of the whole fleet need of the others.
 func (s *deps) fleet() fleet.Config {
 	c := fleet.Config{
 		Machines: s.objects.machines, Classes: s.objects.classes, Sets: s.objects.sets, Deployments: s.objects.deployments, Pools: s.objects.pools,
@@ -151,8 +151,8 @@ func (s *deps) fleet() fleet.Config {
 	return c
 }
 
-// creations returns the backoff of a class's creations; nil: there is none. The versions that machines
-// are made from are read only if creations are slowed, or fail.
+// creations returns the backoff of a class's creations; nil: no create has to wait. It also returns the
+// versions that machines are made from, but only if creations are slowed, or are failing.
 func (s *deps) creations(ctx context.Context, key object.Key, failing bool) (*machine.ClassBackoff, machine.Inputs, error) {
 	slowed := s.Policies.Safety != nil && s.backoff.Knows(key)
 	if !slowed && !failing {

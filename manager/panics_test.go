@@ -77,7 +77,7 @@ func fullWorld(t tb) *world {
 	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
 	w.mayPanic, w.safety = true, safety.DefaultPolicy()
 	gone := map[string]bool{}
-	w.classed = func(o *manager.Options, f *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, f *testkit.Fuse) {
 		o.Classes.Keep = true
 		drainer, err := drains.New(drains.Options{
 			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: &podPerNode{f.Do, gone}}, Now: o.Runtime.Now, Each: o.Runtime.Each,
@@ -106,7 +106,7 @@ func fullWorld(t tb) *world {
 // Invariants: P11 P12 P13 P14 P16 P26
 func TestPanicAtEveryCall(t *testing.T) {
 	calm, total := fullWorld(t), &testkit.Fuse{}
-	calm.life(calm.start(total, false), unexpected(t))
+	calm.life(calm.start(total, false), neverDies(t))
 	require.Empty(t, calm.panics)
 	for n := range testkit.EveryCall(total.Calls, 7) {
 		end := func() { panic("user data: hush-7391") }
@@ -122,7 +122,7 @@ func TestPanicAtEveryCall(t *testing.T) {
 		if n%2 == 0 {
 			f.Before, f.After = nil, strike
 		}
-		w.life(w.start(f, false), unexpected(t))
+		w.life(w.start(f, false), neverDies(t))
 		require.Len(t, w.panics, 1, n)
 		require.LessOrEqual(t, w.panicked, 1, n)
 		require.Len(t, w.made, len(calm.made), n)
@@ -137,7 +137,7 @@ func TestPanickingHooks(t *testing.T) {
 	var log strings.Builder
 	hits := 0
 	hit := func() { hits++; panic("hush-7391") }
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 		o.Hooks = manager.Hooks{
 			Event:      func(manager.Kind, object.Key, manager.EventType, string, string) { hit() },
@@ -150,7 +150,7 @@ func TestPanickingHooks(t *testing.T) {
 			},
 		}
 	}
-	w.life(w.start(&testkit.Fuse{}, false), unexpected(t))
+	w.life(w.start(&testkit.Fuse{}, false), neverDies(t))
 	require.Len(t, w.made, 6)
 	require.Greater(t, len(w.panics), 100)
 	require.LessOrEqual(t, len(w.panics), hits)
@@ -482,7 +482,7 @@ func TestPanickingDrainsKeepTheLimit(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.mayPanic = true
 	pods := &panickingPods{nodes: w.nodes, podPerNode: podPerNode{call: func(do func() error) error { return do() }, gone: map[string]bool{}}}
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 		var err error
 		o.Drainer, err = drains.New(drains.Options{
 			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: pods}, Now: o.Runtime.Now, Each: o.Runtime.Each,

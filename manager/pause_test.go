@@ -50,12 +50,12 @@ func (w *world) get(key object.Key) *machine.Machine {
 func TestPausedMachine(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	keys := keysOf(w.machines)
 	annotate(w, w.machines, keys[0], pausedKey, "true")
 	w.sick = map[string]bool{keys[0].Name: true, keys[1].Name: true}
 	twin := w.addOrphanVM("blue", keys[0].Name)
-	p = w.until(p, w.lasts(2*time.Hour), unexpected(t))
+	p = w.until(p, w.lasts(2*time.Hour), neverDies(t))
 	require.Equal(t, machine.PhaseRunning, w.get(keys[0]).Status.Phase, "a paused machine is not judged")
 	require.True(t, w.vmExists(twin), "no VM of a paused machine is an orphan")
 	_, err := w.machines.Get(ctx, keys[1])
@@ -63,19 +63,19 @@ func TestPausedMachine(t *testing.T) {
 	require.Equal(t, 1, w.lost)
 
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 0 })
-	p = w.until(p, w.lasts(time.Hour), unexpected(t))
+	p = w.until(p, w.lasts(time.Hour), neverDies(t))
 	require.Equal(t, keys[:1], keysOf(w.machines), "a scale-down does not choose the paused machine")
 	require.Contains(t, lookFor(t, p, manager.KindDeployment, fleetKey), "machine "+keys[0].Name+" of it is paused")
 
 	require.NoError(t, w.machines.Delete(ctx, keys[0], ""))
 	deletes := count(w, codes.DeleteMachine)
-	p = w.until(p, w.lasts(3*time.Hour), unexpected(t))
+	p = w.until(p, w.lasts(3*time.Hour), neverDies(t))
 	require.Equal(t, deletes, count(w, codes.DeleteMachine))
 	require.True(t, w.vmExists(twin))
 
 	annotate(w, w.machines, keys[0], pausedKey, "")
-	p = w.until(p, func() bool { return len(keysOf(w.machines)) == 0 }, unexpected(t))
-	w.until(p, func() bool { return !w.vmExists(twin) }, unexpected(t))
+	p = w.until(p, func() bool { return len(keysOf(w.machines)) == 0 }, neverDies(t))
+	w.until(p, func() bool { return !w.vmExists(twin) }, neverDies(t))
 }
 
 // lookFor returns why an object waits.
@@ -95,27 +95,27 @@ func TestPausedSet(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	old := w.set().Key
 	annotate(w, w.sets, old, pausedKey, "true")
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
-	p = w.until(p, w.lasts(time.Hour), unexpected(t))
+	p = w.until(p, w.lasts(time.Hour), neverDies(t))
 	require.Len(t, keysOf(w.machines), 4, "the rollout stops at its bounds")
 	require.Contains(t, lookFor(t, p, manager.KindDeployment, fleetKey), "set "+old.Name+" is paused")
 	annotate(w, w.sets, old, pausedKey, "false")
-	p = w.until(p, w.settled(3), unexpected(t))
+	p = w.until(p, w.settled(3), neverDies(t))
 	require.Len(t, w.made, 6)
 
 	for _, key := range keysOf(w.sets) {
 		annotate(w, w.sets, key, pausedKey, "true")
 	}
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
-	p = w.until(p, w.lasts(time.Hour), unexpected(t))
+	p = w.until(p, w.lasts(time.Hour), neverDies(t))
 	require.Len(t, keysOf(w.machines), 3)
 	for _, key := range keysOf(w.sets) {
 		annotate(w, w.sets, key, pausedKey, "")
 	}
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 }
 
 // TestPausesStaleAndKilled: a fleet is made, rolled and scaled, while sets and machines are paused and resumed at
@@ -196,7 +196,7 @@ func TestTooOld(t *testing.T) {
 		w.bounded = true
 		w.fleet()
 		w.change(func(d *deployment.Deployment) { d.Spec.MaxAge = 24 * time.Hour })
-		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		keys := keysOf(w.machines)
 		w.at = w.at.Add(36 * time.Hour)
 		died := n == 0
@@ -224,17 +224,17 @@ func TestTooOld(t *testing.T) {
 func TestPausedKeysAgree(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.safety = safety.DefaultPolicy()
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Policies.Machine = machine.DefaultPolicy()
 		o.Policies.Machine.Keys.Paused = "example.com/hands-off"
 	}
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	key := keysOf(w.machines)[0]
 	twin := w.addOrphanVM("blue", key.Name)
 	annotate(w, w.machines, key, "example.com/hands-off", "true")
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 0 })
-	p = w.until(p, w.lasts(time.Hour), unexpected(t))
+	p = w.until(p, w.lasts(time.Hour), neverDies(t))
 	require.Equal(t, []object.Key{key}, keysOf(w.machines))
 	require.Contains(t, lookFor(t, p, manager.KindDeployment, fleetKey), "is paused")
 	require.True(t, w.vmExists(twin))

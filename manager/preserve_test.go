@@ -42,7 +42,7 @@ func (d fused) Detach(context.Context, *machine.Machine, *machine.DetachVolumes)
 // newPreserving returns a world whose processes drain, and the number of drains.
 func newPreserving(t tb) (*world, *int) {
 	w, drains := newWorld(t, drivertest.MemoryOptions{}), new(int)
-	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Drainer = fused{f, drains} }
+	w.setOptions = func(o *manager.Options, f *testkit.Fuse) { o.Drainer = fused{f, drains} }
 	return w, drains
 }
 
@@ -148,7 +148,7 @@ func (w *world) requireClean(name string) {
 // TestPreservedLife: five machines are made in all, of which two replace machines that were kept.
 func TestPreservedLife(t *testing.T) {
 	w, drains := newPreserving(t)
-	w.preservedLife(w.start(&testkit.Fuse{}, false), unexpected(t))
+	w.preservedLife(w.start(&testkit.Fuse{}, false), neverDies(t))
 	require.GreaterOrEqual(t, *drains, 3)
 	require.Len(t, w.made, 5)
 	require.Equal(t, 5, count(w, codes.CreateMachine))
@@ -161,7 +161,7 @@ func TestPreservedLife(t *testing.T) {
 func TestPreservedKilledAnywhere(t *testing.T) {
 	total := &testkit.Fuse{}
 	undisturbed, _ := newPreserving(t)
-	undisturbed.preservedLife(undisturbed.start(total, false), unexpected(t))
+	undisturbed.preservedLife(undisturbed.start(total, false), neverDies(t))
 	for n := range testkit.EveryCall(total.Calls, 7) {
 		w, _ := newPreserving(t)
 		w.preservedLife(w.start(&testkit.Fuse{BlowAt: n, BlowAfter: n%2 == 0}, false), func() *process { return w.start(&testkit.Fuse{}, false) })
@@ -176,16 +176,16 @@ func TestPreservedTakesNoSlot(t *testing.T) {
 	w, _ := newPreserving(t)
 	w.safety = safety.DefaultPolicy()
 	w.preservedFleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	first := w.pick(func(*machine.Machine) bool { return true }).Name
 	w.sick[first] = true
-	p = w.until(p, w.preserved(first), unexpected(t))
+	p = w.until(p, w.preserved(first), neverDies(t))
 	began := w.at
 	second := w.pick(func(m *machine.Machine) bool { return m.Name != first }).Name
 	w.sick[second] = true
 	w.until(p, func() bool {
 		return w.pick(func(m *machine.Machine) bool { return m.Name == second }) == nil
-	}, unexpected(t))
+	}, neverDies(t))
 	require.Less(t, w.at.Sub(began), time.Hour)
 	require.NotNil(t, w.pick(func(m *machine.Machine) bool { return m.Name == first && m.Preserved(w.at) }))
 }

@@ -72,7 +72,7 @@ func refusedFor(t *testing.T, call codes.Call, code codes.Code, touch func(*worl
 	w.fleet()
 	p := w.start(&testkit.Fuse{}, false)
 	if call == codes.DeleteMachine {
-		p = w.until(p, w.settled(3), unexpected(t))
+		p = w.until(p, w.settled(3), neverDies(t))
 		for _, key := range keysOf(w.machines) {
 			require.NoError(t, w.machines.Delete(ctx, key, ""))
 		}

@@ -57,8 +57,8 @@ func (o *Options) requestReplacement(found *machine.Machine) error {
 // Options.Store.Deployments is not set.
 var ErrNoDeployments = errors.New("manager: no Deployments")
 
-// ScaleDown lowers the replicas of a deployment to the number to, and names the machines that
-// are deleted for it, in one write: see deployment.ScaleDown for what is refused
+// ScaleDown lowers the replicas of a deployment (to is the new number) and names the machines
+// that are deleted for it, in one write: see deployment.ScaleDown for what is refused
 // and with which errors. So an autoscaler removes the machines that it found idle,
 // and no others. It returns when that is stored; reconcilers delete the machines
 // afterwards. It may be called again if its answer was lost.

@@ -79,7 +79,7 @@ func TestReplacementsStayWithinTheBudget(t *testing.T) {
 			policy.Replacements = rollout.IntOrPercent{Value: int32(want)}
 		}
 		w := newIllFleet(t, policy)
-		w.run(w.start(&testkit.Fuse{}, false), unexpected(t))
+		w.run(w.start(&testkit.Fuse{}, false), neverDies(t))
 		require.Equal(t, want, w.worst, w.events)
 		require.Len(t, w.made, 6)
 	}
@@ -93,7 +93,7 @@ func TestP24BudgetKilledAnywhere(t *testing.T) {
 	policy := safety.DefaultPolicy()
 	policy.CheckPeriod, policy.OrphanPeriod = time.Hour, time.Hour // another test's subject
 	undisturbed := newIllFleet(t, policy)
-	undisturbed.run(undisturbed.start(total, false), unexpected(t))
+	undisturbed.run(undisturbed.start(total, false), neverDies(t))
 	for _, after := range []bool{false, true} {
 		for n := range testkit.EveryCall(total.Calls, 7) {
 			w := newIllFleet(t, policy)
@@ -118,7 +118,7 @@ func TestBudgetOfALoneSetAndOfAZone(t *testing.T) {
 	running := func() bool {
 		return w.provider.Count() == 3 && len(w.made) >= 3 && w.phases()[machine.PhaseRunning] == 3
 	}
-	p := w.until(w.start(&testkit.Fuse{}, false), running, unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), running, neverDies(t))
 
 	class, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
 	require.NoError(t, err)
@@ -128,12 +128,12 @@ func TestBudgetOfALoneSetAndOfAZone(t *testing.T) {
 	require.NoError(t, err)
 	w.strike()
 	begun := w.at
-	w.until(p, func() bool { return w.at.Sub(begun) > time.Hour }, unexpected(t))
+	w.until(p, func() bool { return w.at.Sub(begun) > time.Hour }, neverDies(t))
 	require.Equal(t, 3, w.phases()[machine.PhaseUnknown], "the zone fails")
 	require.Contains(t, fmt.Sprint(w.events), "3 of 3 machines in zone zone-1 are Unknown")
 
 	policy.ZoneRule = false
-	w.until(p, w.healed(running), unexpected(t))
+	w.until(p, w.healed(running), neverDies(t))
 	require.Equal(t, 1, w.worst)
 	require.Len(t, w.made, 6)
 }
@@ -146,9 +146,9 @@ func TestP24TwoAskAtTheSameTime(t *testing.T) {
 	for at := 1; disturbed; at++ {
 		w := newIllFleet(t, nil)
 		w.fleet()
-		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		w.strike()
-		w.until(p, func() bool { return w.phases()[machine.PhaseUnknown] == 3 }, unexpected(t))
+		w.until(p, func() bool { return w.phases()[machine.PhaseUnknown] == 3 }, neverDies(t))
 		w.at = w.at.Add(time.Hour)
 		w.safety = safety.DefaultPolicy()
 		keys := keysOf(w.machines)
@@ -209,7 +209,7 @@ func TestReplace(t *testing.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.bounded = true
 		w.fleet()
-		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		keys := keysOf(w.machines)[1:]
 		for _, key := range keys {
 			require.NoError(t, p.Replace(ctx, key))
@@ -241,7 +241,7 @@ func TestReplaceWaitsForTheRollout(t *testing.T) {
 		d.Spec.Strategy.MaxSurge.Value, d.Spec.Strategy.MaxUnavailable.Value = 0, 1
 	})
 	w.change(func(d *deployment.Deployment) { d.Spec.Paused = false })
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	w.change(func(d *deployment.Deployment) { d.Spec.Paused = true })
 	key := keysOf(w.machines)[0]
 	require.NoError(t, p.Replace(ctx, key))
@@ -251,7 +251,7 @@ func TestReplaceWaitsForTheRollout(t *testing.T) {
 	}
 	require.Len(t, w.made, 3, "paused")
 	w.change(func(d *deployment.Deployment) { d.Spec.Paused = false })
-	w.until(p, w.replaced(3, key), unexpected(t))
+	w.until(p, w.replaced(3, key), neverDies(t))
 	require.Len(t, w.made, 4)
 }
 
@@ -259,7 +259,7 @@ func TestReplaceWaitsForTheRollout(t *testing.T) {
 func TestReplaceRefuses(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	require.ErrorIs(t, p.Replace(ctx, object.Key{Name: "nobody"}), store.ErrNotFound)
 	lone := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: "lone"}, Finalizers: []string{"x"}}}
 	lone.Spec.Class.Name = "small"

@@ -49,7 +49,7 @@ func TestRollbackIsReported(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	w.request(p, 7)
 	w.request(p, 7)
 	require.Equal(t, 2, w.reported(deployment.ReasonRollbackRevisionNotFound))
@@ -57,7 +57,7 @@ func TestRollbackIsReported(t *testing.T) {
 	require.Equal(t, 1, w.reported(deployment.ReasonRollbackTemplateUnchanged))
 
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
-	w.until(p, w.settled(3), unexpected(t))
+	w.until(p, w.settled(3), neverDies(t))
 	w.request(p, 0)
 	require.Equal(t, 1, w.reported(deployment.ReasonRollbackDone))
 	d, err := w.deployments.Get(ctx, fleetKey)
@@ -75,7 +75,7 @@ func TestRecreateThroughTheManager(t *testing.T) {
 	w.change(func(d *deployment.Deployment) {
 		d.Spec.Strategy.Kind, d.Spec.RevisionHistoryLimit = deployment.Recreate, &none
 	})
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	for _, version := range []string{"2", "3"} {
 		w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": version} })
 		w.until(p, func() bool {
@@ -87,7 +87,7 @@ func TestRecreateThroughTheManager(t *testing.T) {
 			}
 			require.LessOrEqual(t, len(owners), 1, "machines of two sets\n%s", w.dump())
 			return w.settled(3)()
-		}, unexpected(t))
+		}, neverDies(t))
 	}
 	for range 5 { // sets report that they are empty, and are deleted
 		w.at = w.at.Add(time.Minute)
@@ -102,7 +102,7 @@ func TestRolloutCompleteIsReportedOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.fleet()
-		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		rollouts, replicas := 1, 3
 		require.Equal(t, rollouts, w.countEvents("RolloutComplete: the rollout of revision 1 is complete"))
 		for range rapid.IntRange(1, 6).Draw(rt, "actions") {
@@ -122,14 +122,14 @@ func TestRolloutCompleteIsReportedOnce(t *testing.T) {
 				p = w.until(p, func() bool {
 					d, err := w.deployments.Get(ctx, fleetKey)
 					return err == nil && d.Status.ObservedGeneration == d.Generation
-				}, unexpected(t))
+				}, neverDies(t))
 				w.change(func(d *deployment.Deployment) { d.Spec.Paused = false })
 			case "lose":
 				for _, m := range keysOf(w.machines)[:1] {
 					require.NoError(t, w.machines.Delete(ctx, m, ""))
 				}
 			}
-			p = w.until(p, w.settled(replicas), unexpected(t))
+			p = w.until(p, w.settled(replicas), neverDies(t))
 			require.Equal(t, rollouts, w.countEvents("RolloutComplete: "))
 			if d, err := w.deployments.Get(ctx, fleetKey); err == nil {
 				require.Zero(t, d.Status.RolloutSince)
@@ -143,14 +143,14 @@ func TestRolloutCompleteIsReportedOnce(t *testing.T) {
 func TestP20ScaleDownTakesWhatWasChosen(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	for _, to := range []int32{2, 1} {
 		keys := keysOf(w.machines)
 		chosen := keys[len(keys)-1].Name
 		require.NoError(t, p.ScaleDown(ctx, fleetKey, []string{chosen}, to))
 		require.NoError(t, p.ScaleDown(ctx, fleetKey, []string{chosen}, to), "asked again")
 		require.ErrorIs(t, p.ScaleDown(ctx, fleetKey, []string{chosen}, to-1), deployment.ErrMachineDeleting)
-		p = w.until(p, w.settled(int(to)), unexpected(t))
+		p = w.until(p, w.settled(int(to)), neverDies(t))
 		_, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: chosen})
 		require.ErrorIs(t, err, store.ErrNotFound)
 	}
@@ -206,7 +206,7 @@ func TestP20KilledAmidAScaleDown(t *testing.T) {
 	for n := 1; n < 200; n++ {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.fleet()
-		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		chosen := keysOf(w.machines)[1]
 		require.NoError(t, p.ScaleDown(ctx, fleetKey, []string{chosen.Name}, 2))
 		died := false
@@ -249,7 +249,7 @@ func TestP8StrictQuotaLife(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.policy = deployment.DefaultPolicy()
 	w.policy.StrictQuota = true
-	w.life(w.start(&testkit.Fuse{}, false), unexpected(t))
+	w.life(w.start(&testkit.Fuse{}, false), neverDies(t))
 	require.Len(t, w.made, 6)
 }
 
@@ -263,12 +263,12 @@ func TestP8StrictQuotaHoldsForSets(t *testing.T) {
 	w.change(func(d *deployment.Deployment) {
 		d.Spec.Strategy.MaxSurge.Value, d.Spec.Strategy.MaxUnavailable.Value = 0, 1
 	})
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	w.bounded = true
 	key := keysOf(w.machines)[0]
 	w.provider.FailNext(codes.DeleteMachine, codes.New(codes.Unavailable, "it takes its time"))
 	require.NoError(t, w.machines.Delete(ctx, key, ""))
-	w.until(p, w.replaced(3, key), unexpected(t))
+	w.until(p, w.replaced(3, key), neverDies(t))
 	require.Len(t, w.made, 4)
 }
 
@@ -279,7 +279,7 @@ func TestMinReadyIsIgnoredBySets(t *testing.T) {
 	w.policy.IgnoreMinReady = true
 	w.fleet()
 	w.change(func(d *deployment.Deployment) { d.Spec.MinReady = 24 * time.Hour })
-	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	sets, err := w.sets.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.Len(t, sets, 1)
@@ -291,7 +291,7 @@ func TestMinReadyIsIgnoredBySets(t *testing.T) {
 func TestMarksWakeTheSet(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	before, err := w.machines.Get(ctx, keysOf(w.machines)[0])
 	require.NoError(t, err)
 	after := before.Clone()
@@ -311,7 +311,7 @@ func TestMarksWakeTheSet(t *testing.T) {
 func TestStuckFleetSaysWhy(t *testing.T) {
 	w := guardedWorld(t)
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	require.Zero(t, w.countEvents("HeldUp: "))
 	w.refuse = func(c driver.CallInfo) error {
 		if c.Method == codes.CreateMachine {
@@ -320,25 +320,25 @@ func TestStuckFleetSaysWhy(t *testing.T) {
 		return nil
 	}
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 5 })
-	w.until(p, w.lasts(3*time.Minute), unexpected(t))
+	w.until(p, w.lasts(3*time.Minute), neverDies(t))
 	before := w.countEvents("HeldUp: ")
 	require.Equal(t, 1, before)
 
-	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.countEvents("HeldUp: ") > before }, unexpected(t))
+	p = w.until(w.start(&testkit.Fuse{}, false), func() bool { return w.countEvents("HeldUp: ") > before }, neverDies(t))
 	began := w.at
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
 	require.Contains(t, deployment.Missing(d), "RESOURCE_EXHAUSTED")
 	require.Contains(t, deployment.Missing(d), "no cores are left")
-	p = w.until(p, w.lasts(9*time.Minute), unexpected(t))
+	p = w.until(p, w.lasts(9*time.Minute), neverDies(t))
 	require.Equal(t, before+1, w.countEvents("HeldUp: "))
-	p = w.until(p, func() bool { return w.countEvents("HeldUp: ") > before+1 }, unexpected(t))
+	p = w.until(p, func() bool { return w.countEvents("HeldUp: ") > before+1 }, neverDies(t))
 	require.LessOrEqual(t, w.at.Sub(began), 12*time.Minute)
 
 	w.refuse = nil
-	p = w.until(p, w.settled(5), unexpected(t))
+	p = w.until(p, w.settled(5), neverDies(t))
 	reported := w.countEvents("HeldUp: ")
-	w.until(p, w.lasts(time.Hour), unexpected(t))
+	w.until(p, w.lasts(time.Hour), neverDies(t))
 	require.Equal(t, reported, w.countEvents("HeldUp: "))
 }
 
@@ -347,7 +347,7 @@ func TestStuckFleetSaysWhy(t *testing.T) {
 func TestWhatIsReleasedIsAWarning(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	require.Empty(t, w.warnings)
 	warns := func(reason string) func() bool {
 		return func() bool { return strings.Contains(strings.Join(w.warnings, "\n"), ": "+reason+": ") }
@@ -358,8 +358,8 @@ func TestWhatIsReleasedIsAWarning(t *testing.T) {
 	}
 	_, err := store.Edit(ctx, w.machines, keysOf(w.machines)[0], func(m *machine.Machine) error { relabel(&m.Meta); return nil })
 	require.NoError(t, err)
-	p = w.until(p, warns("Release"), unexpected(t))
+	p = w.until(p, warns("Release"), neverDies(t))
 	_, err = store.Edit(ctx, w.sets, keysOf(w.sets)[0], func(s *machineset.Set) error { relabel(&s.Meta); return nil })
 	require.NoError(t, err)
-	w.until(p, warns("ReleaseSet"), unexpected(t))
+	w.until(p, warns("ReleaseSet"), neverDies(t))
 }

@@ -31,7 +31,7 @@ const (
 // Run reconciles until ctx ends. It then cancels what is under way, waits for it, and returns nil.
 // Nothing is left that a new Run does not finish. It waits for Tuning.CallGrace and a second: if a call
 // of a driver or something else does not end by then, Run returns a *LeftError that names it. End the
-// process then, or call Run again: a machine is not called while a call about it is left.
+// process then, or call Run again: no call about a machine is made while an earlier one is left.
 //
 // Any other error says that Run could not begin: a collection lacks an index (ErrOptions), or panicked
 // when it was asked. Run may be called once at a time.
@@ -223,9 +223,9 @@ func (r *runner) follow(ctx context.Context, kind Kind, w watcher) {
 }
 
 // watchOnce makes one watch, and reports whether all wake-ups succeeded. If one panicked, the watch is
-// ended after the time again, so that the next watch repeats the wake-up. Until then other changes are
+// ended after the given delay, so that the next watch repeats the wake-up. Until then other changes are
 // handled.
-func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time.Duration) bool {
+func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, delay time.Duration) bool {
 	within, end := context.WithCancel(ctx)
 	defer end()
 	var alarm *time.Timer
@@ -238,7 +238,7 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time
 	look := func() {
 		err := w(within, func(key object.Key, old, new any) {
 			if !r.wake(ctx, kind, key, old, new) && alarm == nil {
-				alarm = time.AfterFunc(again, end)
+				alarm = time.AfterFunc(delay, end)
 			}
 		})
 		if err != nil && within.Err() == nil {
@@ -435,7 +435,7 @@ func place(in string, kind Kind, key object.Key) engine.Place {
 	return engine.Place{In: in, Kind: string(kind), Key: key}
 }
 
-// engineHooks returns the hooks that the engine calls. It contains their panics.
+// engineHooks returns the hooks that the engine calls. The engine contains their panics.
 func engineHooks(h *Hooks) engine.Hooks {
 	var out engine.Hooks
 	if event := h.Event; event != nil {
@@ -470,8 +470,8 @@ func engineHooks(h *Hooks) engine.Hooks {
 	return out
 }
 
-// contain returns hooks whose panics end nothing: the pass goes on as if the hook had returned. It leaves
-// out the hooks that the engine calls, see engineHooks.
+// contain returns hooks whose panics end nothing: the pass goes on as if the hook had returned. The hooks
+// that the engine calls stay as they are, see engineHooks.
 func contain(g *engine.Guard, h Hooks) Hooks {
 	hook := func(kind Kind, key object.Key, do func()) { g.Hook(string(kind), key, do) }
 	if queue := h.Queue; queue != nil {

@@ -42,7 +42,7 @@ func (d *leakyDriver) CreateMachine(ctx context.Context, req *driver.CreateMachi
 func failCreateOnce(t *testing.T, w *world, says func(*machine.Secret) string) (message, all string) {
 	w.badDriver = &leakyDriver{Driver: w.provider, says: says}
 	var log bytes.Buffer
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		effect := o.Hooks.Effect
 		o.Hooks.Effect = func(kind manager.Kind, key object.Key, name string, took time.Duration, err error) {
@@ -61,7 +61,7 @@ func failCreateOnce(t *testing.T, w *world, says func(*machine.Secret) string) (
 			message = m.Status.LastOperation.Message
 		}
 		return m.Status.Phase == machine.PhaseRunning
-	}, unexpected(t))
+	}, neverDies(t))
 	return message, stored + log.String() + strings.Join(w.events, "\n")
 }
 
@@ -133,14 +133,14 @@ func TestSecretNamespaces(t *testing.T) {
 		class.CredentialsRef = &vault
 		_, err = w.classes.Update(ctx, class)
 		require.NoError(t, err)
-		w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+		w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 			o.Classes.SecretNamespaces, o.Classes.Keep = c.allowed, true
 		}
 		w.lone()
 		p := w.start(&testkit.Fuse{}, false)
 		require.NoError(t, p.pass(manager.KindSecret, vault))
 		if !c.refused {
-			w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
+			w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, neverDies(t))
 			continue
 		}
 		w.round(p)
@@ -168,7 +168,7 @@ func TestIncompleteClasses(t *testing.T) {
 		_, err = w.classes.Update(ctx, class)
 		require.NoError(t, err)
 		w.fleet()
-		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+		w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 		want := 0
 		if template != nil && template.Region != "" {
 			want = 1
@@ -193,7 +193,7 @@ func TestSecretOfMachinesIsKept(t *testing.T) {
 		class.CredentialsRef = &vault
 		_, err = w.classes.Update(ctx, class)
 		require.NoError(t, err)
-		w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+		w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 			o.Classes.SecretNamespaces, o.Classes.Keep, o.Store.Pools = []string{}, true, in.Store.Pools
 		}
 		switch used {

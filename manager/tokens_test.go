@@ -50,7 +50,7 @@ func (w *world) tokenMaker() *tokenMaker {
 	w.badDriver = b
 	w.neverJoins = b.refuses
 	w.userData("name=<<MACHINE_NAME>> plain=<<BOOTSTRAP_TOKEN>> quoted=%3C%3CBOOTSTRAP_TOKEN%3E%3E")
-	w.classed = func(o *manager.Options, f *testkit.Fuse) { o.Tokens = tokenPort{b, f} }
+	w.setOptions = func(o *manager.Options, f *testkit.Fuse) { o.Tokens = tokenPort{b, f} }
 	return b
 }
 
@@ -173,7 +173,7 @@ func TestTokensLife(t *testing.T) {
 	b := w.tokenMaker()
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), unexpected(t))
+	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
 	require.Equal(t, []int{3, 3, 3}, []int{b.made, b.ensured, b.deleted})
 	for range 5 {
 		w.at = w.at.Add(10 * time.Minute)
@@ -182,9 +182,9 @@ func TestTokensLife(t *testing.T) {
 	}
 	require.Equal(t, []int{3, 3, 3}, []int{b.made, b.ensured, b.deleted}, "calls for settled machines")
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
-	w.until(p, w.settled(3), unexpected(t))
+	w.until(p, w.settled(3), neverDies(t))
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
-	w.until(p, w.empty, unexpected(t))
+	w.until(p, w.empty, neverDies(t))
 	require.Equal(t, []int{6, 6, 12}, []int{b.made, b.ensured, b.deleted})
 	require.Empty(t, b.valid)
 }
@@ -206,12 +206,12 @@ func TestTokensOfSettledMachines(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	b := w.tokenMaker()
 	reads := 0
-	w.classed = func(o *manager.Options, f *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, f *testkit.Fuse) {
 		o.Tokens, o.Store.Secrets = tokenPort{b, f}, counted{o.Store.Secrets, &reads}
 	}
 	w.lone()
 	p := w.start(&testkit.Fuse{}, false)
-	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
+	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, neverDies(t))
 	reads = 0
 	w.round(p)
 	require.Equal(t, 1, reads)
@@ -235,7 +235,7 @@ func TestTokensKilledAnywhere(t *testing.T) {
 	}
 	total := &testkit.Fuse{}
 	w, _ := begin()
-	live(w, w.start(total, false), unexpected(t))
+	live(w, w.start(total, false), neverDies(t))
 	for _, after := range []bool{false, true} {
 		for n := range testkit.EveryCall(total.Calls, 7) {
 			w, b := begin()
@@ -325,7 +325,7 @@ func TestTokensOfTheCredentials(t *testing.T) {
 	w.badDriver, w.neverJoins = nil, nil
 	w.lone()
 	p := w.start(&testkit.Fuse{}, false)
-	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
+	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, neverDies(t))
 	require.Zero(t, b.ensured+b.deleted, "the user data of the credentials ask for no token")
 }
 
@@ -346,7 +346,7 @@ func TestTokensAskedForMeanwhile(t *testing.T) {
 		return nil
 	}
 	p := w.start(&testkit.Fuse{}, false)
-	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
+	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, neverDies(t))
 	require.Equal(t, 1, b.made)
 	require.Empty(t, b.valid)
 }
@@ -366,7 +366,7 @@ func TestTokensThatCannotBeMade(t *testing.T) {
 	require.Zero(t, w.provider.Count())
 
 	b.fail = nil
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Tokens = blankTokens{} }
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { o.Tokens = blankTokens{} }
 	w.at = w.at.Add(15 * time.Minute)
 	empty := w.start(&testkit.Fuse{}, false)
 	w.round(empty)
@@ -391,7 +391,7 @@ func (blankTokens) Delete(context.Context, manager.TokenOwner) error { return ni
 func TestTokensEndWithTheirContext(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.tokenMaker()
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) {
 		o.Tokens, o.Tuning.CallTimeout = hangingTokens{}, time.Millisecond
 	}
 	w.lone()
@@ -400,7 +400,7 @@ func TestTokensEndWithTheirContext(t *testing.T) {
 	require.Equal(t, codes.DeadlineExceeded, w.stored().Status.LastOperation.Code)
 
 	w.at = w.at.Add(10 * time.Minute)
-	w.classed = func(o *manager.Options, _ *testkit.Fuse) { o.Tokens = hangingTokens{} }
+	w.setOptions = func(o *manager.Options, _ *testkit.Fuse) { o.Tokens = hangingTokens{} }
 	p = w.start(&testkit.Fuse{}, false)
 	before := w.stored()
 	ended, end := context.WithCancel(ctx)
@@ -447,7 +447,7 @@ func TestTokensStayInside(t *testing.T) {
 	b := w.tokenMaker()
 	w.badDriver = &chatty{tokenMaker: b}
 	var log bytes.Buffer
-	w.classed = func(o *manager.Options, f *testkit.Fuse) {
+	w.setOptions = func(o *manager.Options, f *testkit.Fuse) {
 		o.Tokens = tokenPort{b, f}
 		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		o.Hooks.Pass = func(_ manager.Kind, _ object.Key, _ int, r manager.Result, err error) { fmt.Fprintln(&log, r.Why, err) }
@@ -459,7 +459,7 @@ func TestTokensStayInside(t *testing.T) {
 		m := w.stored()
 		stored += fmt.Sprintf("%+v %+v\n", m.Spec, m.Status)
 		return m.Status.Phase == machine.PhaseRunning
-	}, unexpected(t))
+	}, neverDies(t))
 	require.Contains(t, stored, "plain=a token quoted=a token")
 	for _, hidden := range []string{"secret+", "secret%2B"} {
 		require.NotContains(t, stored+log.String()+strings.Join(w.events, "\n"), hidden)
@@ -501,12 +501,12 @@ func TestTokensLeftToExpire(t *testing.T) {
 	}
 	w.lone()
 	p := w.start(&testkit.Fuse{}, false)
-	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, unexpected(t))
+	w.until(p, func() bool { return w.stored().Status.Phase == machine.PhaseRunning }, neverDies(t))
 	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
 	w.until(p, func() bool {
 		_, err := w.machines.Get(ctx, fleetKey)
 		return errors.Is(err, store.ErrNotFound)
-	}, unexpected(t))
+	}, neverDies(t))
 	require.Contains(t, strings.Join(w.events, "\n"), "TokenNotDeleted: the bootstrap token could not be deleted and is left to expire: UNKNOWN: no")
 	require.Len(t, b.valid, 1)
 }

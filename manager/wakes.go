@@ -117,7 +117,7 @@ func keysOf[T object.Object[T]](list []T, err error) []object.Key {
 	return keys
 }
 
-// compact drops repeated keys from a short list.
+// compact drops each key that is the same as the one before it.
 func compact(keys []object.Key) []object.Key {
 	out := keys[:0]
 	for i, k := range keys {
@@ -480,7 +480,8 @@ func (o *Options) poolsOfNode(ctx context.Context, old, new any) []object.Key {
 	return keys
 }
 
-// samePoolNode reports whether two states of a node are the same for its pool.
+// samePoolNode reports whether two states of a node are the same for its pool. Of the annotations it compares
+// only how many there are.
 func samePoolNode(a, b *machine.Node) bool {
 	status := func(n *machine.Node) object.ConditionStatus {
 		if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -65,8 +64,8 @@ type world struct {
 	orphanVMs               map[string]bool // IDs of VMs that were not asked for
 	controlDown, targetDown bool            // an API server does not answer
 	safety                  *safety.Policy  // nil: no budget
-	// classed sets the options for keeping and migrating classes; nil: none.
-	classed    func(*manager.Options, *testkit.Fuse)
+	// setOptions changes the options of each manager; nil: it changes none.
+	setOptions func(*manager.Options, *testkit.Fuse)
 	badDriver  driver.Driver        // in place of the provider; nil: the provider itself
 	sick       map[string]bool      // VMs whose nodes are unhealthy
 	neverJoins func(vm string) bool // VMs whose nodes never join; nil: none
@@ -147,8 +146,8 @@ func (w *world) start(f *testkit.Fuse, stale bool) *process {
 			}
 		}},
 	}
-	if w.classed != nil {
-		w.classed(&o, f)
+	if w.setOptions != nil {
+		w.setOptions(&o, f)
 	}
 	m, err := manager.New(o)
 	require.NoError(w.t, err)
@@ -470,8 +469,9 @@ func (w *world) life(p *process, died func() *process) {
 	w.until(p, w.empty, died)
 }
 
-func unexpected(t *testing.T) func() *process {
-	return func() *process { t.Fatal("nobody killed it"); return nil }
+// neverDies is for until where nobody kills the process: its death is a failure of the test.
+func neverDies(t tb) func() *process {
+	return func() *process { t.Fatalf("nobody killed it"); return nil }
 }
 
 func count(w *world, call codes.Call) int { return w.calls[call] }

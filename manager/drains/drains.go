@@ -142,7 +142,7 @@ type Limit struct {
 	// Max is how many nodes of each group; zero: any number. Up to as many again may be under way whose
 	// last pass panicked, because those don't keep others waiting.
 	Max int
-	// Group of a node, for example its zone or its pool. Nil: all are one.
+	// Group returns the group of a node, for example its zone or its pool. Nil: all nodes are one group.
 	Group func(*machine.Node) string
 }
 
@@ -190,7 +190,7 @@ type holder struct {
 }
 
 // remember returns what this process remembers of a node. Calls for one node do not overlap, because they
-// come from the passes of one machine.
+// come from the passes of one machine or pool.
 func (d *Drainer) remember(n *machine.Node) *drain.Memory {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -155,8 +155,8 @@ func (d *Drainer) underWay(ctx context.Context) (map[string]engine.Permit[holder
 	return taken, nil
 }
 
-// Abandon sets aside the permit of a machine or pool, or of a node, because its pass panicked. It asks
-// again in its next pass.
+// Abandon sets aside the permit of a machine or pool, or of a node, because its pass panicked. The next
+// pass asks for a permit again.
 func (d *Drainer) Abandon(of object.Key, node string) {
 	d.permits.SetAside(func(h holder) bool { return h.of == of || node != "" && h.node == node })
 }

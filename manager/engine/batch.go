@@ -81,7 +81,7 @@ func anyFailed[T any](out []Outcome[T]) bool {
 	return false
 }
 
-// errTooLate says that the names of a reservation may no longer be used.
+// errTooLate says that the time is over until which the names of new objects are reserved.
 var errTooLate = codes.New(codes.DeadlineExceeded, "its reservation has run out")
 
 // Create returns the order to create an object before until. If one exists under its name, the outcome

@@ -8,8 +8,8 @@
 // answers where Decide finds them. Decide and Execute take turns until a plan waits. The engine sees
 // the [Step] of each plan, and does the rest:
 //
-//   - A pass has at most 64 plans, and begins again from live reads at most 4 times after conflicts.
-//     A plan that must not come twice says so ([Step.Key]).
+//   - A pass has at most 64 plans. After a conflict it begins again from live reads, until the 4th
+//     conflict. A plan that must not come twice says so ([Step.Key]).
 //   - In a dry run ([Options.DryRun]) no plan that acts is executed. The engine tells what it would
 //     change, and ends the pass. If the plan rests on caches, the pass reads live and decides again
 //     before anything is reported.

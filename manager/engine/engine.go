@@ -102,7 +102,7 @@ func (e *Engine) Wait(at time.Time, why decision.Why) Result {
 }
 
 // Emit logs an event and hands it to the hook. With a memory it does so once, for as long as that
-// remembers the event.
+// remembers the event. Without one, the event is that of an order, and Hooks.Plan is called, too.
 func (e *Engine) Emit(ctx context.Context, m *Memory, kind string, key object.Key, typ EventType, why decision.Why) {
 	level := slog.LevelInfo
 	if typ == Warning {
@@ -145,7 +145,7 @@ func (e *Engine) Timed(kind string, key object.Key, name string, do func() error
 	return err
 }
 
-// Freshness returns how reads were made that began then and have just ended: from caches unless live.
+// Freshness describes reads that began at that time and have just ended: from caches unless live.
 func (e *Engine) Freshness(began time.Time, live bool) decision.Freshness {
 	if !live {
 		return decision.Freshness{}
@@ -176,8 +176,8 @@ type Worker interface {
 }
 
 // Work reconciles one key of a queue after the other until the queue is closed. A pass that could not be
-// finished is tried again after a pause. taken, which may be nil, is called with each key, with how many
-// others are due. Several calls at a time share the keys of a queue. A pass that panics, or calls
+// finished is tried again after a pause. The function taken, which may be nil, is called for each key that
+// is taken up, with how many others are due. Several calls at a time share the keys of a queue. A pass that panics, or calls
 // runtime.Goexit, ends no call of Work.
 func (e *Engine) Work(ctx context.Context, q *Queue, w Worker, taken func(due int)) {
 	closed := false

@@ -150,7 +150,7 @@ type Ask[H any] struct {
 	Again bool
 	// Read returns who uses a permit already, by ID. It is asked before the first permit is given.
 	Read func() (map[string]Permit[H], error)
-	// Uses reports whether a holder still uses its permit. One that does not has it no longer.
+	// Uses reports whether a holder still uses its permit. If not, it has lost the permit.
 	Uses func(id string, holder H) bool
 }
 
@@ -181,7 +181,7 @@ func (p *Permits[H]) Take(a *Ask[H]) (given bool, err error) {
 	return true, nil
 }
 
-// inUse counts the permits of a group that others hold, and drops those that are no longer used.
+// inUse counts the permits of a group that others hold (see SetAside), and drops those no longer used.
 func (p *Permits[H]) inUse(a *Ask[H]) int {
 	n, aside := 0, 0
 	for id, held := range p.held {

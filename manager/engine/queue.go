@@ -143,7 +143,7 @@ func (q *Queue) Done(key object.Key, due time.Time) {
 }
 
 // Fail ends the work on a key that is to be tried again when due; zero: it is not. If the key is added
-// before, it is tried at once, but not sooner than longestHold from now.
+// before, it waits until then all the same, but no longer than longestHold.
 func (q *Queue) Fail(key object.Key, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

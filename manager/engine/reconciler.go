@@ -361,7 +361,7 @@ const (
 	// maxSteps bounds the plans of a pass. A pass that reaches it goes on at once. A set of 1,000
 	// machines needs about 40.
 	maxSteps = 64
-	// maxRestarts bounds how often a conflict begins a pass again.
+	// maxRestarts is how many conflicts end a pass: each one before begins it again.
 	maxRestarts = 4
 )
 

@@ -18,8 +18,8 @@ import (
 	"github.com/millwright-go/millwright/safety/orphan"
 )
 
-// list lists the VMs of classes, then reads the machines, to find VMs without a machine. For groups it
-// reads the pools.
+// list lists the VMs of classes, then reads the machines, to find VMs without a machine. A pass over groups
+// lists groups, then reads the pools.
 func (p *orphanPass) list(ctx context.Context, orders []orphan.ListVMs) error {
 	answers, failed := make([]*orphan.Listing, len(orders)), make([]error, len(orders))
 	turns := make([]time.Time, len(orders))

@@ -1,6 +1,6 @@
 // Package fleet reconciles what concerns a whole fleet: whether the API servers answer, VMs and groups
-// without an owner, nodes without a machine, and machines and sets whose owner is gone. They are kinds of package
-// manager with one key each.
+// without an owner, nodes without a machine, and machines and sets whose owner is gone. They are kinds of
+// package manager with one key each.
 //
 // A pass asks one of safety's decisions, and carries out what its plan asks for: listings, live reads,
 // deletions, writes of nodes and clocks. Reachability decides for the whole process whether anything is
@@ -49,7 +49,8 @@ type Config struct {
 	MachineKind string
 
 	// Own is set if another manager deletes orphans, and reports whether a machine belongs to this manager.
-	// Then VMs are listed only to notice that VMs of its machines are missing. Nil: this manager deletes orphans.
+	// Then VMs are listed only to notice that VMs of its machines are missing. Nil: this manager deletes
+	// orphans.
 	Own func(object.Key) bool
 
 	Reach *Reach
@@ -57,7 +58,7 @@ type Config struct {
 	Paces *pace.Paces
 	// Hints returns reasons to list the VMs of classes before the next listing is due.
 	Hints func(map[object.Key]orphan.Class) []orphan.Hint
-	// Missing is called with machines whose VMs no listing names, or names as unhealthy.
+	// Missing is called with machines whose VMs the last listings lack, or call unhealthy.
 	Missing func([]orphan.Unlisted, []orphan.Unhealthy)
 	// Frozen is called with whether everything is frozen because of a server; may be nil.
 	Frozen func(server string, frozen bool)
@@ -152,7 +153,7 @@ func (r *Reach) ClockFrom() time.Time {
 }
 
 // Thaw returns when to look at a frozen object again: at the next check, since no change of an object
-// announces a thaw, or at at, if that is sooner and not zero.
+// announces a thaw, or at the time at, if that is sooner and not zero.
 func (r *Reach) Thaw(at time.Time) time.Time {
 	r.mu.Lock()
 	thaw := r.next

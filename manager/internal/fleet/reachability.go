@@ -163,7 +163,7 @@ func (p *reachPass) reportFrozen(server string, side *reachability.Side, stage r
 	}
 }
 
-// check reads a name that need not exist on both API servers.
+// check asks both API servers for an object, which need not exist.
 func (p *reachPass) check(ctx context.Context) error {
 	namespace, err := p.namespace(ctx)
 	if err != nil {
@@ -218,7 +218,7 @@ func (p *reachPass) ask(ctx context.Context, name string, read func(context.Cont
 	return &machine.Outcome{Code: failure(err), Message: codes.Message(err)}, nil
 }
 
-// failure returns the code of an error that is not a driver's.
+// failure returns the code of an API server's error. One that says nothing is UNAVAILABLE.
 func failure(err error) codes.Code {
 	if code := codes.Of(err); code != codes.OK && code != codes.NotFound && code != codes.Unknown {
 		return code

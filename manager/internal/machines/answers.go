@@ -11,12 +11,12 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// repeatAfter is the least age of an answer before its call is repeated, if the machine waits with the answer,
-// a pass begins before the wait ends, and none of the call's inputs has changed.
+// repeatAfter is how old the answers must be that a waiting machine keeps, before a pass repeats their calls
+// though nothing has changed that the calls depend on.
 const repeatAfter = time.Minute
 
 // validFor is how long answers are used after a pass that ended with a conflict, or whose next call waits for
-// the provider's pace. A create may be repeated, but not long after the answer that it follows from.
+// the provider's pace. A call that follows from an answer, such as a create, is not made later than that.
 const validFor = 2 * time.Minute
 
 // keepAnswers keeps the pass's answers if it ends with a conflict.
@@ -48,7 +48,7 @@ func (p *pass) keep(a answers) {
 	p.answers.Change(p.Key, func(kept *answers) { *kept = a })
 }
 
-// forgetAnswers drops the answers from the observation that takeWaiting has taken.
+// forgetAnswers drops from the observation the answers that takeWaiting has put there.
 func (p *pass) forgetAnswers() { p.o.VM, p.o.Initialized, p.taken = nil, nil, answers{} }
 
 // takeAnswers puts the answers of the pass before this one into the observation. It takes no answer about

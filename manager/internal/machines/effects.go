@@ -288,7 +288,7 @@ func (p *pass) deleteVM(ctx context.Context, id string) (*machine.VM, error) {
 	})
 }
 
-// findNode reads a node by name, or by the machine it carries.
+// findNode reads a node by name or, without one, by the machine that its label names.
 func (p *pass) findNode(ctx context.Context, nodes store.Reader[*machine.Node], name string) (*machine.NodeAnswer, error) {
 	if name != "" {
 		node, err := nodes.Get(ctx, object.Key{Name: name})

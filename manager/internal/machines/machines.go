@@ -247,7 +247,7 @@ type reconciler struct {
 	answers       engine.Notes[answers]
 	turns         turns
 	paces         paces
-	// spent is the brake's memory, for machines without a set whose nodes others deleted.
+	// spent is what the brake of package safety counts, for machines without a set whose nodes others deleted.
 	spent   []safety.Spent
 	spentMu sync.Mutex // guards spent
 }
@@ -315,15 +315,16 @@ type Config struct {
 	Delay func() (engine.Result, bool)
 	// Frozen reports whether an API server does not answer.
 	Frozen func() bool
-	// Thaw returns when to look at a frozen machine again that is due at at.
+	// Thaw returns when to look at a frozen machine again. Unfrozen, it would be due at the time at.
 	Thaw func(at time.Time) time.Time
 	// WatchedSince returns since when this process has watched the fleet.
 	WatchedSince func(now time.Time) time.Time
 	// Split returns the split spec of a class; nil: there is no class, or nothing can be updated.
 	Split func(*machine.Class) *machine.VMSpec
-	// Missing returns what is known of a machine whose VM no listing names; nil: nothing.
+	// Missing returns what is known of a machine whose VM the last listing lacks; nil: it is not missing.
 	Missing func(*machine.Machine) *machine.MissingVM
-	// Unhealthy reports whether the last listing named the VM of a machine as unhealthy.
+	// Unhealthy reports whether the last listing called the VM of a machine unhealthy, and the provider
+	// was not asked since.
 	Unhealthy func(*machine.Machine) bool
 	// Asked is called with the provider's answers about missing and unhealthy VMs.
 	Asked func(object.Key, codes.Code)

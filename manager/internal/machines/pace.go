@@ -201,7 +201,7 @@ func (p *pass) callsOfCreate() int {
 }
 
 // waitOn keeps the answers that the pass waits with, if it would repeat their calls without them. It
-// returns when to look again: at at, or when a call that it has left out is due.
+// returns when to look again: at the time at, or earlier, when a call that it has left out is due.
 func (p *pass) waitOn(at time.Time) time.Time {
 	if p.o.VM == nil && p.o.Initialized == nil {
 		return at

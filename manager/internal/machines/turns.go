@@ -136,8 +136,8 @@ func (r *reconciler) underWay(ctx context.Context, f *group) (map[string]engine.
 	return taken, nil
 }
 
-// updating reports whether a machine that holds a turn is still being updated, or may be. Terminating
-// and unhealthy machines do not count.
+// updating reports whether a machine that holds a turn is still being updated, or may be. A machine that is
+// being deleted, or has become unhealthy, gives its turn back.
 func (r *reconciler) updating(ctx context.Context, uid string, held turn, now time.Time) bool {
 	m, err := r.Machines.Get(ctx, held.key)
 	if err != nil || m.UID != uid || m.Deleted() {

@@ -24,7 +24,8 @@ type Paces struct {
 	of map[object.Key]*backoff.Pace
 }
 
-// Credentials name what calls for a class share: its credentials, or what it has in their place.
+// Credentials returns what the calls for a class share: the key of its credentials, else of its secret, else
+// of the class.
 func Credentials(c *machine.Class) object.Key {
 	for _, ref := range []*object.Key{c.CredentialsRef, c.SecretRef} {
 		if ref != nil && ref.Name != "" {
@@ -39,7 +40,7 @@ func Of(kind string, key object.Key) object.Key {
 	return object.Key{Namespace: kind + " " + key.Namespace, Name: key.Name}
 }
 
-// Ask returns when it is who's turn to make that many calls in a row. Zero: now.
+// Ask returns when an object, named by Of, may make that many calls in a row. Zero: now.
 func (s *Paces) Ask(who object.Key, class *machine.Class, calls int, now time.Time) time.Time {
 	if s == nil {
 		return time.Time{}

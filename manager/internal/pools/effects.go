@@ -84,7 +84,7 @@ func (p *pass) nodeChanges(e machinepool.Effect) []engine.Change {
 	return nil
 }
 
-// do carries an effect out. A call that the provider answered with a request to wait was not made.
+// do carries out an effect. A call that the provider answered with a request to wait counts as not made.
 func (p *pass) do(ctx context.Context, e machinepool.Effect) error {
 	before, call := p.o, p.calls()
 	p.slowed = false
@@ -150,7 +150,7 @@ func (p *pass) request(ctx context.Context) (pooldriver.Request, pooldriver.Driv
 	return pooldriver.Request{Pool: p.o.Pool.Clone(), Class: p.o.Class.Clone(), Secret: secret}, d, err
 }
 
-// noteAnswer notes how a call ended that began at began, and returns its answer.
+// noteAnswer notes how a call ended, and returns its answer.
 func (p *pass) noteAnswer(ctx context.Context, began time.Time, r *pooldriver.Response, err error) (*machinepool.Group, error) {
 	if p.Paces.Note(p.o.Class, err, began, p.Now()) > 0 {
 		p.slowed = true

@@ -47,7 +47,7 @@ type Config struct {
 	Delay func() (engine.Result, bool)
 	// Frozen reports whether an API server does not answer.
 	Frozen func() bool
-	// Thaw returns when to look at a frozen pool again that is due at at.
+	// Thaw returns when to look at a frozen pool again. Unfrozen, it would be due at the time at.
 	Thaw func(at time.Time) time.Time
 	// Panic sets the permits of a pool's drains aside, because its pass panicked; may be nil.
 	Panic func(context.Context, object.Key)
@@ -93,7 +93,7 @@ func (r *reconciler) forget(key object.Key) {
 type seenGroup struct {
 	uid     string
 	group   *machinepool.Group
-	forCall bool // a call follows from it that waits for its turn
+	forCall bool // it was kept for a call that waits for its turn
 }
 
 // pass is one pass over one pool.

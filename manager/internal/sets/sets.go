@@ -217,7 +217,7 @@ type Config struct {
 	Delay func() (engine.Result, bool)
 	// Frozen reports whether an API server does not answer, so that nothing is created.
 	Frozen func() bool
-	// Thaw returns when to look at a frozen set again that is due at at.
+	// Thaw returns when to look at a frozen set again. Unfrozen, it would be due at the time at.
 	Thaw func(at time.Time) time.Time
 	// Creations returns the backoff of a class (nil: no create has to wait), and the versions that machines
 	// are created from. The versions are needed only if the set's machines fail.
