@@ -48,13 +48,13 @@ func (d *state) tally(s *Status) decision.Why {
 	return decision.Why{Reason: ReasonStatus, Name: string(s.Phase), Count: int64(s.Ready), All: int64(d.wanted())}
 }
 
-// call is an answer of this pass.
+// call is a call of this pass, with its answer. Nil: it was not made.
 type call struct {
 	call   Call
 	answer *Group
 }
 
-// changeAnswers returns the answers to the changing effects of this pass. Nil: no such effect.
+// changeAnswers returns the answers to the changing effects of this pass.
 func (d *state) changeAnswers() [6]call {
 	o := d.o
 	return [...]call{

@@ -121,8 +121,8 @@ func PoolIndexes() map[store.Index]func(*machinepool.Pool) []string {
 	}
 }
 
-// classKey is the key of a machine's class: same namespace.
+// classKey returns the key of a machine's class, which is in the machine's namespace.
 func classKey(m *machine.Machine) object.Key { return index.ClassKey(m) }
 
-// secretKey is the key of a secret that a class refers to.
+// secretKey returns the key of a secret that a class refers to.
 func secretKey(c *machine.Class, ref *object.Key) object.Key { return index.SecretKey(c, ref) }

@@ -169,7 +169,7 @@ var Fleet = object.Key{Name: "fleet"}
 
 // Fleet reports whether a kind is reconciled on the key Fleet alone. A program that
 // drives the reconcilers queues it once at the start, KindReachability
-// first: until then nothing is decided about machines and sets.
+// first: until then nothing is decided about machines, sets and pools.
 func (k Kind) Fleet() bool {
 	return k == KindReachability || k == KindOrphans || k == KindUnmanaged || k == KindOwnerless
 }

@@ -135,8 +135,8 @@ func (r *runner) left() error {
 	return nil
 }
 
-// first makes the first pass of KindReachability, because all other passes wait for that. If it fails, it
-// is repeated from the queue.
+// first makes the first pass of KindReachability, because those of machines, sets and pools wait for that.
+// If it fails, it is repeated from the queue.
 func (m *Manager) first(ctx context.Context) {
 	for _, reconciler := range m.reconcilers {
 		if reconciler.Kind() == KindReachability {

@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/safety/replacement"
 )
 
-// hints are reasons to look for orphans of a class earlier than scheduled. Losing
-// them costs time only.
+// hints are reasons to look for orphans of a class, VMs without a machine, earlier than
+// scheduled. Losing them costs time only.
 type hints struct {
 	mu  sync.Mutex
 	all []orphan.Hint

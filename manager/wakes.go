@@ -128,7 +128,7 @@ func compact(keys []object.Key) []object.Key {
 	return out
 }
 
-// classWakes are the reasons to look at classes and secrets.
+// classWakes returns the reasons to look at classes and secrets.
 func (o *Options) classWakes() []Wake {
 	if !o.managesClasses() {
 		return nil
@@ -429,7 +429,7 @@ func ifOwnerUnknown[O object.Object[O]](
 	return []object.Key{Fleet}
 }
 
-// poolWakes are the changes that pools are looked at for.
+// poolWakes returns the changes that pools are looked at for.
 func (o *Options) poolWakes() []Wake {
 	if !o.managesPools() {
 		return nil

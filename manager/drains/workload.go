@@ -38,8 +38,8 @@ type Pods interface {
 	Watch(ctx context.Context) iter.Seq2[string, error]
 }
 
-// LivePods is what Pods implement that answer On from a cache. A drain ends on the live
-// answer: a pod that was bound to the node just before its cordon may be missing in the other.
+// LivePods is implemented by Pods that answer On from a cache. A drain ends on the live
+// answer: a pod that was bound to the node just before its cordon may be missing in the cache.
 type LivePods interface {
 	// Live returns all pods that are bound to a node now.
 	Live(ctx context.Context, node string) ([]*drain.Pod, error)

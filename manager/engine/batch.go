@@ -35,7 +35,7 @@ type Outcome[T any] struct {
 // gone.
 type Order[T any] func(context.Context, T) (T, error)
 
-// All carries out do for every object, several at a time.
+// All carries out the order do for every object, several at a time.
 func (b *Batch[T]) All(ctx context.Context, name string, objects []T, do Order[T]) []Outcome[T] {
 	out := make([]Outcome[T], len(objects))
 	b.Each(ctx, len(objects), func(i int) {
@@ -168,8 +168,8 @@ type Refusal struct {
 }
 
 // Refused returns what a decision should know of a batch: the first error that is not a matter of the
-// engine. An order that was not issued is none. A conflict, an object that is gone, a change that its moves do
-// not explain and the end of the context are returned as errors: they end the pass.
+// engine. That an order was not issued is no error. A conflict, an object that is gone, a change that its
+// moves do not explain and the end of the context are returned as errors: they end the pass.
 func Refused[T any](ctx context.Context, out []Outcome[T]) (*Refusal, error) {
 	for i := range out {
 		err := out[i].Err

@@ -60,8 +60,8 @@ func (g *Guard) Run(ctx context.Context, at Place, do func()) *Caught {
 }
 
 // Report passes a panic to Hooks.Panic. It logs it and emits an event, but for the same panic at most once
-// in reportedAgain, or again after a pass that succeeded. Clock, log and hooks are code of others, too: a panic
-// there can't be reported any more.
+// in reportedAgain, or again after a pass that succeeded. Clock, log and hooks are code of others, too: a
+// panic there can't be reported any more.
 func (g *Guard) Report(ctx context.Context, at Place, end *Caught) {
 	if g.hooks.Panic != nil {
 		Catch(func() { g.hooks.Panic(at.Kind, at.Key, at.In, end.What) })
@@ -262,7 +262,7 @@ func describe(value any) string {
 	return "panic with a value of type " + reflect.TypeOf(value).String()
 }
 
-// bounded is a text of at most longestWhat bytes.
+// bounded returns a text cut to longestWhat bytes.
 func bounded(text string) string {
 	if len(text) <= longestWhat {
 		return text

@@ -224,7 +224,7 @@ func (q *Queue) Failed(key object.Key) int {
 	return q.failing[key]
 }
 
-// Depth is how many keys are due.
+// Depth returns how many keys are due.
 func (q *Queue) Depth() int { return int(q.due.Load()) }
 
 // timeline is a heap of items by due time.

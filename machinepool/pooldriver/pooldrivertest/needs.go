@@ -25,6 +25,7 @@ const (
 // duties says what checks build on, and why they matter.
 var duties = conformance.Duties{Basis: createMakesIt, Needs: needs, Why: why}
 
+// needs says which checks a check builds on.
 var needs = map[string][]string{
 	createRepeats:                       {statusRepeats},
 	"Create/adopts a group of any size": {createRepeats},

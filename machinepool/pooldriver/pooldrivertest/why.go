@@ -1,5 +1,6 @@
 package pooldrivertest
 
+// why says why a duty matters, by its group ("Create") or its check.
 var why = map[string]string{
 	"Create":                            "the library knows of a pool's group what CreatePool and GetPoolStatus answered",
 	createRepeats:                       "after a crash or a lost answer the library creates again: a second group runs, is paid for, and belongs to no pool",

@@ -210,7 +210,7 @@ type orphans struct {
 	tries      map[string]orphan.Try // by provider ID
 }
 
-// failed returns the deletions that failed last, ordered by ID.
+// failed returns the deletions that failed, or were put off, ordered by ID.
 func (r *orphans) failed() []orphan.Try {
 	tries := make([]orphan.Try, 0, len(r.tries))
 	for _, id := range slices.Sorted(maps.Keys(r.tries)) {
@@ -252,7 +252,7 @@ type orphanPass struct {
 	plan    orphan.Plan
 	classes map[object.Key]*machine.Class
 	o       orphan.Observation
-	read    bool // machines were read in this pass
+	read    bool // owners were read in this pass
 	warned  bool
 }
 

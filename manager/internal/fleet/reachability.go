@@ -35,7 +35,7 @@ func NewReachability(e *engine.Engine, c Config) *ReachabilityReconciler {
 	return r
 }
 
-// Reconcile makes a pass. All others wait until the first has ended, however it ends.
+// Reconcile makes a pass. The kinds with Reach.Delay wait until the first has ended, however it ends.
 func (r *ReachabilityReconciler) Reconcile(ctx context.Context, key object.Key) (result engine.Result, err error) {
 	defer r.Reach.begin()
 	err = engine.ErrPanicked // unless the pass returns

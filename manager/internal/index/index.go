@@ -28,7 +28,7 @@ func Orphans(namespace string) store.Query {
 	return store.Query{Index: Owner, Value: orphansOf(namespace)}
 }
 
-// orphansOf is the value under which Owner holds all objects of a namespace without an owner.
+// orphansOf returns the value under which Owner holds all objects of a namespace without an owner.
 func orphansOf(namespace string) string { return "orphans of " + namespace }
 
 // OwnerOf returns the value under which Owner holds an object.
@@ -44,7 +44,7 @@ func ClassKey(m *machine.Machine) object.Key {
 	return object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
 }
 
-// SecretKey is the key of a secret that a class refers to, by default in the class's namespace.
+// SecretKey returns the key of a secret that a class refers to, by default in the class's namespace.
 func SecretKey(c *machine.Class, ref *object.Key) object.Key {
 	if ref.Namespace == "" {
 		return object.Key{Namespace: c.Namespace, Name: ref.Name}

@@ -27,7 +27,7 @@ import (
 // else writes the node meanwhile.
 const deleteTries = 5
 
-// effectName is the name of an effect's type.
+// effectName returns the name of an effect's type.
 func effectName(e machine.Effect) string {
 	t := reflect.TypeOf(e)
 	if t.Kind() == reflect.Pointer {

@@ -77,7 +77,7 @@ func (p *pass) ensureToken(ctx context.Context, until time.Time) (*machine.Outco
 	})
 }
 
-// renewToken is ensureToken for a token that exists.
+// renewToken extends the life of the machine's token, which exists, and keeps it for the pass.
 func (p *pass) renewToken(ctx context.Context, until time.Time) (*machine.Outcome, error) {
 	return p.tokenCall(ctx, func(limited context.Context) error {
 		token, err := p.Tokens.Renew(limited, p.tokenOwner(), until)

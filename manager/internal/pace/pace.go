@@ -17,8 +17,8 @@ import (
 // ReasonPaced is why an object waits for its turn.
 var ReasonPaced = decision.NewReason("CallsPaced", "the provider limits calls for class {name}: its turn, or the next look, is in {for}")
 
-// Paces are the paces of a process. The zero value limits nothing until a provider asks to wait. Nil never
-// limits anything.
+// Paces holds the pace of calls that each credentials allow. The zero value limits nothing until a provider
+// asks to wait. Nil never limits anything.
 type Paces struct {
 	mu sync.Mutex
 	of map[object.Key]*backoff.Pace

@@ -272,7 +272,7 @@ func (p *pass) create(ctx context.Context, b *engine.Batch[*machine.Machine]) er
 	orders := p.plan.Create
 	out := b.Slowly(ctx, "Create", machinesOf(orders), b.Create(p.plan.Until))
 	var made []*machine.Machine
-	answered := true
+	answered := true // all orders so far have succeeded
 	for i := range out {
 		if answered = answered && out[i].Err == nil; answered {
 			p.o.Created = orders[i].Ordinal
