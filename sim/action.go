@@ -69,7 +69,7 @@ const (
 	OrphanVM Action = "stray"
 
 	// StopControl and StopTarget make the API of the control plane or of the target cluster stop
-	// answering during For. StopZone does the same to a zone of the provider.
+	// answering during For. StopZone makes a zone of the provider fail for that time.
 	StopControl Action = "stop control"
 	StopTarget  Action = "stop target"
 	StopZone    Action = "stop zone"
@@ -463,7 +463,7 @@ func (w *World) actOnInstance(s *Step, i *groups.Instance) bool {
 	return err == nil
 }
 
-// poolGone creates a pool again that is gone, if RemakePool asked for it.
+// poolGone makes a pool again once it is gone, if RemakePool asked for it.
 func (w *World) poolGone(e event) {
 	if e, ok := e.(stored[*machinepool.Pool]); ok && e.now == nil {
 		w.remake(e.key)

@@ -347,11 +347,11 @@ type retrier struct {
 }
 
 func (r *retrier) see(e event) {
-	stored, ok := e.(stored[*deployment.Deployment])
-	if !ok || stored.now == nil || !r.faultsStopped {
+	change, ok := e.(stored[*deployment.Deployment])
+	if !ok || change.now == nil || !r.faultsStopped {
 		return
 	}
-	d := stored.now
+	d := change.now
 	switch {
 	case r.retries[d.Name]:
 		if d.Spec.Paused && d.Status.RolloutFailures.Count == 0 {

@@ -196,7 +196,7 @@ func (w *World) hangTime() time.Duration {
 	return 2 * (w.o.Manager.Tuning.CallTimeout + w.o.Faults.HangFor)
 }
 
-// drainsSince reports whether the present drain of a node began before then.
+// drainsSince reports whether the present drain of a node began before the time then.
 func (w *p22) drainsSince(node string, then time.Time) bool {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
 	return err == nil && n.Drain != nil && n.Drain.Since.Before(w.managerTime(then))
@@ -224,9 +224,9 @@ func (w *p22) waitsForTurn(p cluster.Pod, since time.Time) bool {
 	return ends.After(w.managerTime(since))
 }
 
-// heldUpSince reports whether something has delayed the drain of a node since then: an outage, a pause, or
-// for a pool's node a provider that does not answer about its group. It is also true if the machine's
-// deletion has begun since, because that has a drain of its own.
+// heldUpSince reports whether something has delayed the drain of a node since the time then: an outage, a
+// pause, or for a pool's node a provider that does not answer about its group. It is also true if the
+// machine's deletion has begun since, because that has a drain of its own.
 func (w *p22) heldUpSince(node string, then time.Time) bool {
 	deleted := slices.ContainsFunc(w.machines.all(), func(m *machine.Machine) bool {
 		return m.Name == node && m.DeletedAt.After(then)

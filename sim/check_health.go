@@ -56,7 +56,7 @@ func (w *p61) record(node string, healthy bool) {
 	trackSince(&s.healthy, w.Now(), healthy)
 }
 
-// noticed reports whether a manager had the time to notice a state that began then and still holds.
+// noticed reports whether a manager had the time to notice a state that holds since the time then.
 func (w *p61) noticed(then time.Time) bool {
 	return !then.IsZero() && w.Now().Sub(then) > inFlight+w.hangTime() && !w.unknown(then.Add(w.hangTime()))
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // p66: a hook that is on a machine when its deletion begins delays the drain, or the deletion of the VM,
-// until it is removed or its timeout is over. A drain that was delayed then has its own whole timeout,
-// in which pods are only evicted. This does not hold if the deletion is forced or the node is not ready.
+// until it is removed or its timeout is over. After that, the drain has its own whole timeout, in which
+// pods are only evicted. This does not hold if the deletion is forced or the node is not ready.
 type p66 struct {
 	*World
 	held map[string]*holding // by UID of the machine

@@ -22,8 +22,7 @@ type comeback struct {
 	since     time.Time
 }
 
-// maxRounds is how often a drain evicts late pods of the same app, at most as many as it has replicas each
-// time.
+// maxRounds is how often a drain evicts late pods of an app: each time at most as many as its replicas.
 const maxRounds = 3
 
 func newP49(w *World) *p49 { return &p49{w, map[comeback]map[time.Time]bool{}, map[string]int{}} }

@@ -170,7 +170,7 @@ func (w *p30) resizable(r *poolRecord, g *groups.Group) bool {
 	return !r.owned.IsZero() || w.lately(r.released) || w.lately(r.sizedLate) || g != nil && w.lately(g.Resized)
 }
 
-// lately reports whether an order from before then can still take effect, even by a call that hangs.
+// lately reports whether an order from before the time then can still take effect, even by a call that hangs.
 func (w *p30) lately(then time.Time) bool {
 	return !then.IsZero() && !w.longAgo(then.Add(w.o.Faults.HangFor))
 }

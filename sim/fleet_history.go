@@ -293,7 +293,7 @@ func (l *fleetHistory) setPaused(m *machine.Machine) bool {
 	return r != nil && l.longAgo(r.paused)
 }
 
-// pausedSince reports whether a machine is paused, or was at any time since then.
+// pausedSince reports whether a machine is paused, or was at any moment since the time then.
 func (l *fleetHistory) pausedSince(name string, then time.Time) bool {
 	r := l.machine(name)
 	return r != nil && (!r.paused.IsZero() || r.resumed.After(then))
@@ -314,7 +314,7 @@ func (l *fleetHistory) unprotected(m *machine.Machine) bool {
 	return r != nil && r.kept.IsZero() && !l.isPaused(m) && !requested
 }
 
-// recent reports whether orders from before then may be under way.
+// recent reports whether orders from before the time then may be under way.
 func (l *fleetHistory) recent(then time.Time) bool { return l.underWay(then) }
 
 // tooOld reports whether a machine may be replaced for its age now, by the manager's clock.

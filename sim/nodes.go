@@ -414,7 +414,7 @@ func (a *agents) work(j *job) {
 func (a *agents) finish(j *job) {
 	a.answer(j)
 	if j.answer == machine.UpdateFailed && a.happens(a.hazards.SecondAnswer) {
-		again := &job{j.node, machine.UpdateSuccessful, true, true}
+		again := &job{j.node, machine.UpdateSuccessful, true, true} // stubborn and over
 		a.After(a.upTo(mendTime), func() {
 			if a.atWork[j.node.UID] == j {
 				a.count(UpdateMended)

@@ -175,7 +175,7 @@ type writtenScenario struct {
 	Apps        []App
 	Steps       []Step
 
-	FaultsAfterSteps time.Duration `json:"Calm"`
+	FaultsAfterSteps time.Duration `json:"Calm"` // its former name, in old files, too
 	Limit            time.Duration
 	Keep, Lone       bool
 

@@ -451,7 +451,7 @@ func (s *apis) stop(a api, d time.Duration) {
 // down reports whether an API does not answer.
 func (s *apis) down(a api) bool { return s.Now().Before(s.outages[a].ends) }
 
-// outSince reports whether an API was out since then.
+// outSince reports whether an API was out since the time then.
 func (s *apis) outSince(then time.Time) bool {
 	return s.outages[controlAPI].ends.After(then) || s.outages[targetAPI].ends.After(then)
 }
@@ -460,13 +460,13 @@ func (s *apis) outSince(then time.Time) bool {
 // have been decided on the state of that long ago.
 const inFlight = 30 * time.Second
 
-// underWay reports whether an order from before then may still be under way. While an API does not
-// answer, orders make no progress.
+// underWay reports whether an order from before the time then may still be under way. While an API does
+// not answer, orders make no progress.
 func (s *apis) underWay(then time.Time) bool { return s.Now().Sub(s.answeringSince(then)) <= inFlight }
 
-// longAgo reports whether no order from before then can still be under way from the running process.
-// Calls to the provider take longest, and while an API does not answer, nothing makes progress. It is
-// false for the zero time.
+// longAgo reports whether no order of the running process from before the time then can still be under
+// way. Calls to the provider take longest, and while an API does not answer, nothing makes progress. It
+// is false for the zero time.
 func (s *apis) longAgo(then time.Time) bool {
 	return !then.IsZero() && s.Now().Sub(s.answeringSince(then)) > s.slowest
 }
