@@ -81,7 +81,8 @@ func (c *cache[T, R]) at(k object.Key, version string) (R, bool) {
 }
 
 // wrote puts the answer to an own write into the cache, before the watch shows it, so that a writer
-// never reads the state before its write. It ignores an answer that the watch has passed already.
+// never reads the state before its write. It ignores answers before all objects were read, and those
+// that the cache is ahead of already.
 func (c *cache[T, R]) wrote(raw R, o T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

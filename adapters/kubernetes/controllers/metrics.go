@@ -25,6 +25,7 @@ type metrics struct {
 	fromHooks   *hookMetrics
 }
 
+// newMetrics registers metrics with to, except those that another manager of this process has registered.
 func newMetrics(to prometheus.Registerer, s *stores) (*metrics, error) {
 	if to == nil {
 		to = ctrlmetrics.Registry

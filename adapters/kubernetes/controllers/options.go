@@ -69,7 +69,7 @@ type Options struct {
 	DryRun bool
 	// OtherManagers are the leases of other managers of the same objects. Nothing is done while one of
 	// them is held and renewed within its duration. A lease that is read for the first time
-	// counts as held until 5 min after it has expired, because clocks may differ. Nil means
+	// counts as held unless it expired more than 5 min ago, because clocks may differ. Nil means
 	// DefaultOtherManagers(Namespace). An empty list means none.
 	OtherManagers []Lease
 	// Lease is the manager's leader election lease. It gets LeaseFinalizer while objects of the fleet

@@ -35,7 +35,7 @@ type leftMachine struct {
 	phase, kind, state, description string
 }
 
-// stayingMachines are machines in all stages of creation and service. deletedMachines are machines in
+// stayingMachines are machines in all stages of creation and service. deletingMachines are machines in
 // all stages of a deletion.
 var (
 	stayingMachines = []leftMachine{
@@ -48,7 +48,7 @@ var (
 		{name: "unknown", vm: true, id: true, node: true, phase: "Unknown", kind: "HealthCheck", state: "Processing", description: "Machine unknown is unhealthy - changing MachineState to Unknown"},
 		{name: "untouched"},
 	}
-	deletedMachines = []leftMachine{
+	deletingMachines = []leftMachine{
 		{name: "del-asked", vm: true, id: true, node: true, deleting: true, phase: "Running", kind: "Create", state: "Successful", description: "Machine del-asked successfully joined the cluster"},
 		{name: "del-status", vm: true, id: true, node: true, deleting: true, phase: "Terminating", kind: "Delete", state: "Processing", description: "Set machine status to termination. Now, getting VM Status"},
 		{name: "del-drain", vm: true, id: true, node: true, deleting: true, phase: "Terminating", kind: "Delete", state: "Failed", description: "Drain failed due to - x. Will retry in next sync. Initiate node drain"},
@@ -145,7 +145,7 @@ func TestTakingOverEveryStage(t *testing.T) {
 	for _, l := range stayingMachines {
 		w.storeLeft(l, sets["new"], "new")
 	}
-	for _, l := range deletedMachines {
+	for _, l := range deletingMachines {
 		w.storeLeft(l, sets["old"], "old")
 	}
 	before, ids := w.names(), map[string]string{}

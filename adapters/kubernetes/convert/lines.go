@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// A record is one line that people can read in kubectl describe: pairs of a name and a value, as in
+// Records and notes are stored as a line that people can read in kubectl describe: pairs of a name and a
+// value, as in
 //
 //	against.class=3 message="quota used up" names=a,b since=2026-03-01T12:00:00Z
 //

@@ -41,7 +41,7 @@ var machineNotes = []record[*machine.Machine]{
 	{"preservation", func(m *machine.Machine) any { return &m.Status.Preservation }},
 }
 
-const noteOperation = "operation"
+const noteOperation = "operation" // the extra of the last operation
 
 func readMachine(r *reader, w *v1alpha1.Machine, m *machine.Machine) {
 	inPlace, marks := m.Spec.InPlace, m.Spec.Marks

@@ -36,8 +36,8 @@ var setNotes = []record[*machineset.Set]{
 }
 
 const (
-	noteFailed   = "failed"
-	noteObserved = "observedChanges"
+	noteFailed   = "failed"          // the extras of the failed machines
+	noteObserved = "observedChanges" // see observed
 )
 
 func readSet(r *reader, w *v1alpha1.MachineSet, s *machineset.Set) {
