@@ -6,9 +6,9 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// These are the largest parts of a driver's answer that Validate passes on, in bytes. Answers are
-// stored, so they must be bounded. The bounds are this library's choice: far above what providers
-// need, and far below what a store refuses.
+// These are the largest parts of a driver's answer that Validate passes on, in bytes except for
+// MaxAddresses. Answers are stored, so they must be bounded. The bounds are this library's choice: far
+// above what providers need, and far below what a store refuses.
 const (
 	// MaxID is for a provider ID, a group ID or a volume ID.
 	MaxID = 1 << 10

@@ -15,7 +15,7 @@ import (
 // These are the errors of calls that Calls no longer waits for, or does not make.
 var (
 	// ErrOverdue is in the error of a call that has not returned although its context has ended. The
-	// call goes on, and may still take effect. Its code is that of the context's error.
+	// call goes on, and may still take effect. Its code is CANCELED or DEADLINE_EXCEEDED.
 	ErrOverdue = errors.New("the driver has not returned, although its context has ended")
 	// ErrUnderWay is in the error of a call that was not made because another one about the same
 	// object has not returned. Its code is ABORTED.
@@ -33,14 +33,15 @@ type CallsOptions struct {
 	Grace time.Duration
 	// After is the clock for Grace; time.After serves. Nil: there is no grace.
 	After func(time.Duration) <-chan time.Time
-	// Most is how many calls may be overdue, and a fourth of it how many of one class. No call is made
-	// while there are so many. Those that are under way by then may exceed it. Not positive: 512.
+	// Most is how many calls may be overdue, and a fourth of it how many of one class. While there are
+	// so many, no call is made. Those under way by then may still become overdue. Not positive: 512.
 	Most int
 	// Now is the clock for OverdueCall.Began; time.Now serves. Nil: Began is zero.
 	Now func() time.Time
-	// Await calls do, and returns true when do has returned. It returns false if do has not returned
-	// within grace after the end of ctx; do then goes on. limit is the time until the deadline that ctx
-	// was given, for clocks other than the process's; not positive: none. Nil: ctx and After are used.
+	// Await calls the function do, and returns true when that has returned. It returns false if it has
+	// not returned within grace after the end of ctx; it then goes on. limit is the time until the
+	// deadline that ctx was given, for clocks other than the process's; not positive: none. Nil: ctx
+	// and After are used.
 	Await func(ctx context.Context, limit, grace time.Duration, do func()) bool
 	// Notify is called when a call becomes overdue, and when an overdue call returns. overdue is how many
 	// calls are overdue then. One goroutine at a time calls Notify, which must not block. May be nil.
@@ -65,8 +66,8 @@ type OverdueCall struct {
 //     a pool, by its namespace and name; for ListMachines, ListPools and
 //     GenerateMachineClassForMigration it is the class. GetVolumeIDs is about none.
 //   - If an overdue CreateMachine or CreatePool succeeds in the end, the next such call for the same
-//     machine or pool, by its UID, is answered with that and not made. Another call that changes the
-//     object comes first: then the answer is dropped. An answer of any other call is dropped, since
+//     machine or pool, by its UID, is answered with that and not made. If another call that
+//     changes the object comes first, the answer is dropped. An answer of any other call is dropped, since
 //     the call can be repeated.
 //   - The number of overdue calls is bounded, see CallsOptions.Most.
 type Calls struct {
@@ -128,13 +129,13 @@ func NewCalls(o CallsOptions) *Calls {
 	}
 }
 
-// Track returns a driver whose calls are c's. It belongs outside of Recover: a panic in a call that
-// is not recovered ends the process. What is inside must not use a response after the call returned.
+// Track returns a driver whose calls c tracks. It belongs outside of Recover: a panic in a call that is
+// not recovered ends the process. What is inside must not use a response after the call returned.
 func Track(d Driver, c *Calls) Driver { return &intercepted{inner: d, calls: c} }
 
-// Tracked makes one call as one of c's. Track uses it, and so does its equivalent for another
-// interface than Driver. uid is the UID of info.Object; empty: it has none. creates says that a late
-// success is the answer to the next call of the method for that UID.
+// Tracked makes one call, which c tracks. Track uses it, and so does pooldriver.Track. uid is the UID
+// of info.Object; empty: it has none. creates says that a late success is the answer to the next call
+// of the method for that UID.
 func Tracked[Q, R any](
 	ctx context.Context, c *Calls, info CallInfo, uid string, creates bool, req Q, call func(context.Context, Q) (*R, error),
 ) (*R, error) {
@@ -174,7 +175,8 @@ func calleeOf(info *CallInfo) callee {
 	return callee{kind: info.Kind, method: info.Method, class: info.Class}
 }
 
-// exclusive reports whether the call is about an object or a class, which one call at a time may be.
+// exclusive reports whether the call is about an object or a class. One call at a time is made about
+// each.
 func (c callee) exclusive() bool { return c.object != (object.Key{}) || c.class != (object.Key{}) }
 
 // begin enters a call. If the call is not to be made, begin returns its answer: that of an earlier,
@@ -302,8 +304,8 @@ func (c *Calls) Overdue() []OverdueCall {
 	return all
 }
 
-// Refused returns the classes for which no calls are made at present because too many are overdue. The
-// zero key stands for calls without a class.
+// Refused returns the classes with overdue calls for which no calls are made at present, because too
+// many are overdue. The zero key stands for calls without a class.
 func (c *Calls) Refused() []object.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()

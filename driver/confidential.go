@@ -116,7 +116,7 @@ func (n *needles) add(text []byte, shown string) {
 	n.by[begins] = append(n.by[begins], needle{text, shown})
 }
 
-// in calls found for each place in text where a needle begins.
+// in calls the function found for each place in text where a needle begins.
 func (n *needles) in(text []byte, found func(at int, n *needle)) {
 	if n == nil || len(n.by) == 0 {
 		return
@@ -160,7 +160,7 @@ func (c *confidential) hide(key string, value []byte) {
 	}
 }
 
-// add adds one text, if it has at least that many bytes.
+// add adds one text, unless it has fewer than shortest bytes or is not secret.
 func (c *confidential) add(key string, value []byte, shortest int) {
 	trimmed := bytes.TrimSpace(value)
 	if len(trimmed) < shortest || bytes.Contains(c.public, trimmed) || strings.Contains(c.name, string(trimmed)) {

@@ -25,7 +25,7 @@ func (t Timeouts) of(call Method) time.Duration {
 // It sets the deadline and does not enforce it: a call returns when the driver does, even if that
 // is late. Ending a call early would lose its answer, and with it the ID of a VM. The driver itself
 // must stop when its context does; package drivertest checks that. A late success is a success. Calls
-// gives a caller its goroutine back from a driver that does not stop, and keeps the answer.
+// gives a caller its goroutine back from a driver that does not stop, and keeps the answer of a create.
 func Deadline(t Timeouts) Interceptor {
 	t.By = maps.Clone(t.By)
 	return func(ctx context.Context, call CallInfo, next func(context.Context) error) error {

@@ -14,13 +14,13 @@ import "context"
 //   - Calls come from several goroutines at once, and a call may be repeated
 //     while an earlier one, whose caller is gone, is still at work. A second
 //     operation on one machine may be refused with ABORTED.
-//   - It ends soon after its context does, with CANCELED or DEADLINE_EXCEEDED, or
+//   - A call ends soon after its context does, with CANCELED or DEADLINE_EXCEEDED, or
 //     with the answer if the work was done by then. It leaves nothing behind that
 //     a repeated call could not take up.
-//   - It acts on VMs of its own cluster only, which the provider spec names (by a
+//   - A driver acts on VMs of its own cluster only, which the provider spec names (by a
 //     prefix of VM names, by the tags kubernetes.io/cluster and
 //     kubernetes.io/role, or by a resource group; a driver documents which).
-//   - Requests are shared: it changes nothing that it can reach from one, the class
+//   - Requests are shared: a driver changes nothing that it can reach from one, the class
 //     to fill in GenerateMachineClassForMigration excepted, and keeps none of it.
 //   - The secret is nil if the class names none, and if those that it names do not exist. A call
 //     that needs one then answers UNAUTHENTICATED, never NOT_FOUND and no shorter list: the
@@ -74,11 +74,12 @@ type Driver interface {
 	// provider needless creates.
 	//
 	// OK: the VM is there; the response is as CreateMachine's. UNINITIALIZED: it is there and
-	// InitializeMachine has to be called; the response comes beside this error. Without a response, and
-	// if no provider ID is recorded, InitializeMachine is called with the machine's name alone, and its
-	// response says the ID. NOT_FOUND: there is none. If no provider ID was given, a VM that is marked
-	// with another UID does not count, so that CreateMachine adopts and marks it. OUT_OF_RANGE: several
-	// VMs have the machine's name, and no provider ID was given to tell them apart.
+	// InitializeMachine has to be called; the response comes beside this error. If there is no
+	// response, and no provider ID is recorded, InitializeMachine is called with the machine's name
+	// alone, and its response says the ID. NOT_FOUND: there is none. If no provider ID was given, a VM
+	// that is marked with another UID does not count, so that CreateMachine adopts and marks it.
+	// OUT_OF_RANGE: several VMs have the machine's name, and no provider ID was given to tell them
+	// apart.
 	GetMachineStatus(context.Context, *GetMachineStatusRequest) (*GetMachineStatusResponse, error)
 
 	// ListMachines lists the VMs of the class's cluster that the class may have created, with the

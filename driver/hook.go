@@ -15,8 +15,8 @@ type Call struct {
 	Err  error         // as the driver answered it; nil: OK
 }
 
-// Hook calls after for each call, when it has ended and before its answer is returned. now is the
-// clock for Took. If now is nil, Took is zero. ctx is the call's, and may be over.
+// Hook calls the function after for each call, when that has ended and before its answer is returned.
+// now is the clock for Took. If now is nil, Took is zero. ctx is the call's, and may be over.
 //
 // after is called from several goroutines at once and must not block. What it sees depends on its
 // place among the interceptors. Outside of Limit, Took includes the wait. Outside of Recover, it

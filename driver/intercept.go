@@ -20,7 +20,7 @@ func Intercept(d Driver, with ...Interceptor) Driver {
 }
 
 // Invoke makes one call through interceptors, of which the first is the outermost. Intercept uses
-// it, and so does its equivalent for another interface than Driver.
+// it, and so does pooldriver.Intercept.
 func Invoke[Q, R any](
 	ctx context.Context, with []Interceptor, info CallInfo, req Q, call func(context.Context, Q) (*R, error),
 ) (*R, error) {
@@ -40,7 +40,7 @@ func passed(ctx context.Context, with []Interceptor, info CallInfo, call func(co
 	return with[0](ctx, info, func(ctx context.Context) error { return passed(ctx, with[1:], info, call) })
 }
 
-// intercepted is every decorator that does not inspect requests and responses.
+// intercepted is the driver that Intercept and Track return. It has either interceptors or calls.
 type intercepted struct {
 	inner Driver
 	with  []Interceptor

@@ -29,8 +29,8 @@ type Limits struct {
 }
 
 // Limit makes calls wait until the limits allow them, first come, first served. All drivers
-// intercepted with the same value share the limits, such as those for machines and for other things
-// in one account.
+// with the same Interceptor share its limits, such as those for machines and for other things in one
+// account.
 //
 // A call whose context ends meanwhile is not made. Its error is CANCELED or DEADLINE_EXCEEDED and
 // wraps the context's error. It does not count against the limits.
@@ -57,7 +57,8 @@ type gate struct {
 	limits Limits
 	turn   chan struct{} // holds one value while a call is next in line
 	slots  chan struct{} // holds one value for each call under way; nil: not counted
-	// due is when the bucket would be full again. Guarded by turn.
+	// due is when the bucket is full again. It holds Burst calls, and gets one each Interval. Guarded
+	// by turn.
 	due time.Time
 }
 

@@ -12,21 +12,21 @@ type List[V any] struct {
 	Entries, Dropped *map[string]V
 	// Name returns the text of an owner that must not be blank.
 	Name func(owner V) string
-	// Texts puts each text of an owner through each, and returns the resulting owner.
+	// Texts passes each text of an owner to the function each, and returns the owner with the results.
 	Texts func(owner V, each func(text string) string) V
 }
 
 // Bounds returns the bounds of IDs and owners. An entry beyond them moves to Dropped, shortened.
 func (l List[V]) Bounds() []Bound {
-	id, owner := 0, 0
-	measure := func(text string) string { owner = max(owner, len(text)); return text }
+	longestID, longestText := 0, 0
+	measure := func(text string) string { longestText = max(longestText, len(text)); return text }
 	for of, v := range *l.Entries {
-		id = max(id, len(of))
+		longestID = max(longestID, len(of))
 		l.Texts(v, measure)
 	}
 	return []Bound{
-		{Name: l.ID, Size: id, Most: MaxID, Drop: l.dropLong},
-		{Name: l.Owner, Size: owner, Most: MaxName, Drop: l.dropLong},
+		{Name: l.ID, Size: longestID, Most: MaxID, Drop: l.dropLong},
+		{Name: l.Owner, Size: longestText, Most: MaxName, Drop: l.dropLong},
 	}
 }
 
@@ -65,12 +65,12 @@ func (l List[V]) divide(bad func(id string, owner V) bool) bool {
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// shortened returns a text of at most most bytes, with a mark where it was cut, so that it is no
-// real name.
-func shortened(text string, most int) string {
+// shortened returns a text of at most limit bytes, with a mark where it was cut, so that it is no real
+// name.
+func shortened(text string, limit int) string {
 	const mark = " … (cut)"
-	if len(text) <= most {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-len(mark)], "") + mark
+	return strings.ToValidUTF8(text[:limit-len(mark)], "") + mark
 }

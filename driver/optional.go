@@ -21,8 +21,7 @@ type IDMatcher interface {
 	ProviderIDsMatch() bool
 }
 
-// FaultHook is what a driver offers to tests: answers that get lost. Package drivertest asks for
-// it.
+// FaultHook is what a driver offers to tests: answers that get lost. Package drivertest uses it.
 type FaultHook interface {
 	// FailAfter makes the next successful call of that kind take effect and still answer err.
 	// Several calls make several such calls fail.
@@ -72,7 +71,7 @@ func UpdatableFields(d Driver) []string {
 	return nil
 }
 
-// ProviderIDsMatch returns what d declares as IDMatcher. False: nothing.
+// ProviderIDsMatch returns what d declares as IDMatcher. It is false, too, if d declares nothing.
 func ProviderIDsMatch(d Driver) bool {
 	m, ok := As[IDMatcher](d)
 	return ok && m.ProviderIDsMatch()

@@ -18,8 +18,8 @@ const (
 	mostRead     = 4 << 20
 )
 
-// reading is a text as it reads after some decodings. Byte i of text stands for bytes from[i] to to[i]
-// of the original. A byte that separates two decoded parts stands for none.
+// reading is a text as it reads after some decodings. Byte i of text stands for the bytes
+// [from[i]:to[i]] of the original. A byte that separates two decoded parts stands for none.
 type reading struct {
 	text     []byte
 	from, to []int32
@@ -48,8 +48,8 @@ func (r *reading) separate() {
 	}
 }
 
-// readings calls found with a text and all that it decodes to. It returns false if it stopped early,
-// because the work is bounded.
+// readings passes a text, and all that it decodes to, to the function found. It returns false if it
+// stopped early, because the work is bounded.
 func readings(text string, found func(*reading)) bool {
 	read := 0
 	level := []*reading{plainReading(text)}
@@ -123,7 +123,7 @@ func percent(text []byte) ([]byte, int) {
 	return hexByte(text[1], text[2], 3)
 }
 
-// query is percent, and a plus stands for a space.
+// query decodes as percent does, and a plus as a space.
 func query(text []byte) ([]byte, int) {
 	if text[0] == '+' {
 		return []byte{' '}, 1
@@ -245,9 +245,9 @@ func hexDigit(c byte) int {
 	return -1
 }
 
-// packed decodes runs of digits of bits bits each. It skips the first shift digits of a run, because a
-// value may begin at any of them. A run goes on in the next line; after a line of at least wrapped
-// digits, unless wrapped is zero, it also goes on after a space.
+// packed decodes runs of digits, each of as many bits as bits says. It skips the first shift digits of
+// a run, because a value may begin at any of them. A run goes on in the next line; after a line of at
+// least wrapped digits, unless wrapped is zero, it also goes on after a space.
 func (r *reading) packed(digit func(byte) int, bits, wrapped, shift int) *reading {
 	d := &reading{}
 	var run []int // positions of the digits
@@ -334,5 +334,5 @@ func decimal(text []byte) (value, digits int) {
 	return value, digits
 }
 
-// prefix is the beginning of a text of at least shortestHidden bytes.
+// prefix returns the first shortestHidden bytes of a text, as a number.
 func prefix(text []byte) uint64 { return binary.LittleEndian.Uint64(text) }

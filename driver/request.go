@@ -6,10 +6,10 @@ import "github.com/millwright-go/millwright/machine"
 type CreateMachineRequest struct {
 	Machine *machine.Machine
 	Class   *machine.Class
-	// Secret is boot secret and credentials merged, the placeholders in its user data replaced by
-	// this machine's values. The placeholder of the bootstrap token is replaced in calls that may
-	// need a token: CreateMachine and InitializeMachine. Nil: the class names none, or none that
-	// exists.
+	// Secret is the class's boot secret (SecretRef) and credentials (CredentialsRef) merged. The
+	// placeholders in its user data are replaced by this machine's values. The placeholder of the
+	// bootstrap token is replaced in calls that may need a token: CreateMachine and InitializeMachine.
+	// Nil: the class names none, or none that exists.
 	Secret *machine.Secret
 }
 
@@ -101,7 +101,7 @@ type Volume struct {
 	Attributes map[string]string
 	// Spec is everything that the cluster knows of the volume, in its own notation: the JSON of a
 	// PersistentVolumeSpec on Kubernetes. Empty: not known. It distinguishes volume sources from
-	// before CSI, whose Type is that of the CSI driver after them.
+	// before CSI, whose Type is that of the CSI driver that replaced them.
 	Spec []byte
 }
 

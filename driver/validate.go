@@ -34,8 +34,7 @@ type ValidateOptions struct {
 // them an OK answer becomes INTERNAL, with a message that names the part.
 //
 // Entries of a list whose provider ID or machine name is missing, blank, or beyond its bound (then it
-// is cut) move from Machines to Dropped, since an empty ID must match nothing. The others are passed
-// on.
+// is shortened) move from Machines to Dropped. The others are passed on.
 //
 // For calls whose response is optional, a missing one counts as an empty one: DeleteMachine,
 // InitializeMachine, GenerateMachineClassForMigration, UpdateMachine. Empty volume IDs, for volumes

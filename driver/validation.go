@@ -9,10 +9,11 @@ import (
 )
 
 // Validation holds the rules for one call's request and answer. Validate says what happens to a
-// violation. Validate uses it, and so does its equivalent for another interface than Driver.
+// violation. Validate uses it, and so does pooldriver.Validate.
 type Validation[R any] struct {
 	Call CallInfo
-	// Missing returns what the request lacks: "the class is missing". Empty: nothing.
+	// Missing is what the request lacks, or what else is wrong with it: "the class is missing". Empty:
+	// nothing.
 	Missing string
 	// Secrets are those whose values the answer must not show. Nil secrets are ignored. Text in
 	// Class's provider spec is not secret.
@@ -129,7 +130,7 @@ func (v *Validation[R]) checked(response *R) (_ *R, fault string) {
 	return response, ""
 }
 
-// cut passes the whole of a text that was cut to Cut. Empty: nothing was cut.
+// cut passes to Cut the whole of a text that was shortened or changed. Empty: there is none.
 func (v *Validation[R]) cut(ctx context.Context, whole string) {
 	if v.Cut != nil && whole != "" {
 		v.Cut(ctx, v.Call, whole)
