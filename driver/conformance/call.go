@@ -103,7 +103,7 @@ func await[A any](ctx context.Context, ended <-chan A, prompt time.Duration) (a 
 	}
 }
 
-// inspect checks the rules for any error.
+// inspect checks the rules for any answer.
 func (r *Trial) inspect(method driver.Method, err error, response bool) {
 	r.Helper()
 	if err == nil {

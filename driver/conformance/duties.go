@@ -59,7 +59,8 @@ func (d Duties) Judge(t *testing.T, checks []Check) {
 	}
 }
 
-// FailsOnly requires that a driver with one bug fails one check, with a text that contains says.
+// FailsOnly requires that a driver with one bug fails this check and no other, with a text that
+// contains says.
 func FailsOnly(t *testing.T, checks []Check, check, says string) {
 	t.Helper()
 	all := InOrder(t, checks)

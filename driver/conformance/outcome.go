@@ -112,8 +112,8 @@ func Failures(all []Outcome) []string {
 	return names
 }
 
-// Judge checks a broken driver's outcomes: the checks that should fail do, each with its message,
-// and not all checks fail. Judge adds those to found.
+// Judge checks a broken driver's outcomes: the checks in fails fail, each with its message, and not all
+// checks fail. Judge adds those in fails to found.
 func Judge(t *testing.T, all []Outcome, fails map[string]string, found map[string]bool) {
 	t.Helper()
 	for check, says := range fails {
@@ -134,8 +134,8 @@ func Judge(t *testing.T, all []Outcome, fails map[string]string, found map[strin
 	}
 }
 
-// PromptFor returns Options.Prompt for a broken driver that is expected to fail like that: a short time
-// if a call never returns, else zero, the default.
+// PromptFor returns Options.Prompt for a broken driver that is expected to fail as fails says: a short
+// time if a call never returns, else zero, the default.
 func PromptFor(fails map[string]string) time.Duration {
 	if slices.Contains(slices.Collect(maps.Values(fails)), "did not return within") {
 		return 20 * time.Millisecond

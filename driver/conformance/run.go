@@ -34,7 +34,7 @@ func Run(t *testing.T, checks []Check) {
 // Crowd is how many calls Together makes at once.
 const Crowd = 8
 
-// Together calls do for 0 to Crowd-1 at once, and waits.
+// Together calls the function do with each i from 0 to Crowd-1, all at once, and waits.
 func Together(do func(i int)) {
 	var all sync.WaitGroup
 	start := make(chan struct{})

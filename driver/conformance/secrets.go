@@ -23,8 +23,8 @@ type secretValue struct {
 	forms []string // in which it could be printed
 }
 
-// Hide searches for the values of a secret in all answers from now on, except those that the class
-// shows to everyone.
+// Hide forbids the values of a secret in all answers from now on, except those that the class shows to
+// everyone, and those shorter than shortest.
 func (r *Trial) Hide(secret *machine.Secret, class *machine.Class) {
 	s := &r.secrets
 	if secret == nil || class == nil {

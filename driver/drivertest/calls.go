@@ -24,7 +24,7 @@ func (r *trial) createOf(
 	return r.createBy(ctx, r.setup.Driver, m, c)
 }
 
-// createBy creates with another driver than the one under test.
+// createBy creates with d: the driver under test, or a second one.
 func (r *trial) createBy(
 	ctx context.Context, d driver.Driver, m *machine.Machine, c *machine.Class,
 ) (*driver.CreateMachineResponse, error) {

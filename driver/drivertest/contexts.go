@@ -125,7 +125,8 @@ func underWay(r *trial) {
 	})
 }
 
-// hanging makes a call once for each of its requests. That request hangs, and the context is canceled.
+// hanging makes a call once for each of its HTTP requests. That request hangs until the context is
+// canceled.
 func (r *trial) hanging(call codes.Call, prepared func() func(ctx context.Context) error) {
 	r.Helper()
 	for at := 0; at < mostRequests && !r.Failed(); at++ {

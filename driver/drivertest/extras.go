@@ -106,7 +106,7 @@ func updateLost(r *trial) {
 }
 
 // updateRespelled passes the last applied spec in another spelling, as this library does if it
-// knows only its values.
+// knows only the values in it.
 func updateRespelled(r *trial) {
 	if r.setup.Wanted == nil {
 		r.NotRun("Setup has no Wanted")

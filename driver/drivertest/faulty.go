@@ -17,8 +17,9 @@ var faultChecks = []check{
 // fixed number of them.
 const mostRequests = 12
 
-// eachFault makes each request of a call fail, in each way. do makes the call once within during, which
-// makes one request fail, and returns what during returns: whether the call made that request.
+// eachFault makes each request of a call fail, in each way, and calls the function do for each. do
+// makes the call once, in a function that it passes to during, and returns what during does: whether
+// the call made the request that was to fail.
 func (r *trial) eachFault(call codes.Call, do func(during func(func()) bool) bool) {
 	r.Helper()
 	if r.setup.Faults == nil {
@@ -27,10 +28,10 @@ func (r *trial) eachFault(call codes.Call, do func(during func(func()) bool) boo
 	for _, kind := range []faultKind{refused, lost} {
 		for at := range mostRequests {
 			var request string
-			met := do(func(make func()) bool {
+			met := do(func(attempt func()) bool {
 				f := r.setup.Faults.arm(kind, at)
 				defer r.setup.Faults.disarm(f)
-				make()
+				attempt()
 				request = f.request
 				return f.wasMet()
 			})

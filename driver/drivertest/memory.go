@@ -104,9 +104,9 @@ func (m *Memory) VMs() []MemoryVM {
 	return all
 }
 
-// Watch makes Memory call tell for each VM that is created or removed from now on, in any cluster, with
-// the VM and whether it is gone. tell runs within the call that changes the VM, and must not call Memory.
-// A later Watch replaces tell; nil ends it.
+// Watch makes Memory call the function tell for each VM that is created or removed from now on, in any
+// cluster, with the VM and whether it is gone. tell runs within the call that changes the VM, and must
+// not call Memory. A later Watch replaces tell; nil ends it.
 func (m *Memory) Watch(tell func(vm MemoryVM, gone bool)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

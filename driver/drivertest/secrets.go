@@ -47,8 +47,8 @@ func lostSecret(r *trial) {
 	}
 }
 
-// wrongCredentials replaces each value of the secret. A driver that ignores it succeeds. Other
-// drivers answer an error, which must not contain the values.
+// wrongCredentials replaces each value of the secret, or makes a secret up. Any answer is accepted that
+// does not contain the values.
 func wrongCredentials(r *trial) {
 	wrong := &machine.Secret{Data: map[string][]byte{"token": nil, "password": nil, machine.UserData: nil}}
 	if r.setup.Secret != nil {
@@ -57,7 +57,7 @@ func wrongCredentials(r *trial) {
 	for key := range wrong.Data {
 		wrong.Data[key] = []byte("wrong-" + key + "-of-" + r.Names)
 	}
-	r.Hide(wrong, r.setup.Class)
+	r.Hide(wrong, r.setup.Class) // from here on, no answer may contain these values
 	right := r.setup.Secret
 	r.setup.Secret = wrong
 	r.anyAnswer(r.machine())

@@ -64,7 +64,7 @@ func (r *trial) looked(m *machine.Machine, c *machine.Class) (id string, known b
 	return "", false
 }
 
-// there reports whether a VM exists.
+// there reports whether a VM exists. known is false if no call can tell.
 func (r *trial) there(v vm, c *machine.Class) (there, known bool) {
 	r.Helper()
 	if ids, known := r.listed(c); known {

@@ -100,7 +100,7 @@ func (r *trial) sameVM(v vm, a *driver.GetMachineStatusResponse) {
 	}
 }
 
-// statusReadsOnly asks twice: the second answer shows a change that the first call made.
+// statusReadsOnly asks again: a later answer shows a change that an earlier call made.
 func statusReadsOnly(r *trial) {
 	v := r.created(r.machine())
 	r.Settled()
