@@ -18,8 +18,8 @@ import (
 
 // Collection has the objects of one kind. It is a store.Collection whose cache is never behind. A write
 // also fails with store.ErrInvalid if the object's name is not UTF-8 or is longer than 32 KiB, or if the
-// object can't be written as JSON, such as a year after 9999. In other text that is not UTF-8, invalid
-// bytes are replaced by U+FFFD.
+// object can't be written as JSON, such as a time after the year 9999. In other text that is not UTF-8,
+// invalid bytes are replaced by U+FFFD.
 //
 // Reads come from memory. A write becomes visible once it is on the disk. Concurrent writes share
 // commits. A UID is the kind and 128 random bits, so that it is unique, even after a backup was restored.

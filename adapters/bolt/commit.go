@@ -125,7 +125,8 @@ func (db *DB) commit(batch []*request) {
 	}
 }
 
-// write puts a batch into one transaction. A request that fails does not fail the others.
+// write puts a batch into one transaction. A request that fails does not fail the others, unless bbolt
+// fails.
 func (db *DB) write(batch []*request) error {
 	var number uint64
 	err, panicked := catchPanic(func() error {
@@ -178,7 +179,7 @@ func (db *DB) checkPath() error {
 }
 
 // maybeCommitted reports whether a failed commit may be in the file after all. It may, unless the file
-// can be read and its commit counter is lower than number.
+// can be read and its commit counter is lower than number, or number is 0: the commit got none.
 func (db *DB) maybeCommitted(number uint64) bool {
 	var last uint64
 	err, _ := catchPanic(func() error {

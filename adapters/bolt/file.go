@@ -51,8 +51,8 @@ type file struct {
 	kinds  map[string]kindSummary // as of the last commit; once the file is open, only the committer uses it
 }
 
-// catchPanic calls do, and returns a panic as an ErrDamaged. After a panic, bbolt may never release its
-// locks.
+// catchPanic calls the function do, and returns a panic as an ErrDamaged. After a panic, bbolt may
+// never release its locks.
 func catchPanic(do func() error) (err error, panicked bool) { //nolint:revive // the panic comes with an error
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -40,7 +40,7 @@ func (db *DB) openCollections() error {
 	)
 }
 
-// openInto opens the collection of a kind, and stores it in at.
+// openInto opens the collection of a kind, and stores it in *at.
 func openInto[T object.Object[T]](db *DB, at **Collection[T], kind string, indexes map[store.Index]func(T) []string) (err error) {
 	*at, err = collection(db, kind, indexes)
 	return err

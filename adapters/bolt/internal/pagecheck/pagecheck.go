@@ -68,8 +68,8 @@ func Check(file io.ReaderAt, size int64, visitor Visitor) (Info, error) {
 }
 
 // Salvage is Check for a damaged file. It leaves out each damaged page or element with everything below
-// it, calls damage with the error, and continues. It ignores the freelist. It fails if no meta page can
-// be read.
+// it, passes the error to the function damage, and continues. It ignores the freelist. It fails if no
+// meta page can be read.
 func Salvage(file io.ReaderAt, size int64, visitor Visitor, damage func(error)) error {
 	m, err := anyMeta(file)
 	if err != nil {
@@ -183,8 +183,9 @@ type element struct {
 	child      uint64 // in a branch: ID of the page below
 }
 
-// eachElement calls do with each element of a branch or a leaf, and the range of keys below it. The
-// contents of the elements must follow each other without gaps, in the order of their keys.
+// eachElement calls the function do with each element of a branch or a leaf, and the range of keys
+// below it. The contents of the elements must follow each other without gaps, in the order of their
+// keys.
 func (c *checker) eachElement(p page, keys keyRange, do func(element, keyRange) error) error {
 	offset := uint64(pageHeader + elementSize*p.count)
 	if p.count > (len(p.raw)-pageHeader)/elementSize {
@@ -243,7 +244,8 @@ func (p page) element(i int, offset uint64) (element, uint64, bool) {
 	return e, end, true
 }
 
-// tree calls do with the elements of all leaves below a root page, and the depth of what is below them.
+// tree calls the function do with the elements of all leaves below a root page, and the depth of what
+// is below them.
 func (c *checker) tree(root uint64, depth int, do func(element, int) error) error {
 	return c.subtree(root, depth, keyRange{}, true, do)
 }
