@@ -57,8 +57,8 @@ func (r *rules) named(name string) any {
 	return nil
 }
 
-// fields returns the fields of policies that a setting's tag names, each by the package of its policy
-// and its name.
+// fields returns the fields of policies that a setting's tag names, each by the name of its policy (see
+// named) and its own.
 func (r *rules) fields(tag string) ([]reflect.Value, error) {
 	var found []reflect.Value
 	for path := range strings.SplitSeq(tag, ",") {
@@ -120,7 +120,7 @@ func shortDuration(d time.Duration) string {
 }
 
 // apply sets the fields of the policies to the values of the settings. A setting of 0 means off, which is
-// object.Off in a policy, where 0 means the default. Validate refuses it where a field can't be off.
+// object.Off in a policy, where 0 means the default. check refuses it where a field can't be off.
 // Fields whose default is 0 in the library get the value as it is.
 func (r *rules) apply(flags []*kong.Flag) error {
 	library := &rules{

@@ -165,7 +165,7 @@ func (s *settings) otherManagers() []controllers.Lease {
 }
 
 // lease returns the name of this manager's lease. Managers of different kinds or shards have different
-// leases.
+// leases, unless the setting leader-elect-resource-name says otherwise.
 func (s *settings) lease() string {
 	if s.LeaderElectResourceName != "" {
 		return s.LeaderElectResourceName

@@ -194,9 +194,9 @@ func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (contro
 	return o, nil
 }
 
-// limited returns the driver with the configured limits, and the same as a pool driver. The pool driver
-// is nil if d is none, or the setting pools is false. Both share the limits. The timeout of a call begins
-// when the limits let it begin.
+// limited returns the driver with the configured limits, and the same driver as a pool driver. The pool
+// driver is nil if d is none, or the setting pools is false. Both share the limits. The timeout of a
+// call begins when the limits let it begin.
 func (s *settings) limited(d driver.Driver) (driver.Driver, pooldriver.Driver) {
 	limits := driver.Limits{Concurrency: s.DriverConcurrency, Burst: s.DriverBurst, Now: time.Now, After: time.After}
 	if s.DriverQPS > 0 {

@@ -9,8 +9,8 @@ import (
 )
 
 // policies are the settings of the policies. The tag policy lists the fields that a setting sets, each
-// by package and name: for example field CreationTimeout of the policy of package machine. Without a tag
-// default, the default is that of the first field. 0 means off: see rules.apply.
+// by the name of its policy (see rules.named) and its own: field CreationTimeout of policy machine, for
+// example. Without a tag default, the default is that of the first field. 0 means off: see rules.apply.
 type policies struct {
 	machinePolicy    `group:"Machines"`
 	drainPolicy      `group:"Drain"`

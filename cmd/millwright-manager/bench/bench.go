@@ -73,7 +73,7 @@ func (b *bench) prepare(ctx context.Context, c *rest.Config) (err error) {
 	return nil
 }
 
-// class creates a class.
+// class creates a class and its secret.
 func (b *bench) class(ctx context.Context, name string) error {
 	spec, err := json.Marshal(simulated.Spec{Cluster: namespace, Size: name})
 	if err != nil {
@@ -158,7 +158,7 @@ func (b *bench) deployment(replicas int) *v1alpha1.MachineDeployment {
 type phase struct {
 	what       string
 	n          int
-	limit      float64 // printed, in seconds
+	limit      float64 // in seconds; it is only printed
 	perMachine int     // the limit of writes to machines and nodes, per machine
 	change     func(context.Context) error
 	// wanted reports whether the change is complete. Nil: it is once the deployment and all machines and
@@ -247,8 +247,8 @@ func (b *bench) available(n int) func(*v1alpha1.MachineDeployment) bool {
 // conflict.
 const slack = 0.5
 
-// timed makes a change and returns how many seconds it took. It returns once no machine is being deleted
-// any more.
+// timed makes a change and returns how many seconds it took. Then it waits until no machine is being
+// deleted any more, which does not count.
 func (b *bench) timed(ctx context.Context, p *phase) (seconds float64, err error) {
 	started := time.Now()
 	if err := p.change(ctx); err != nil {

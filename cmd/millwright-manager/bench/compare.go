@@ -26,7 +26,7 @@ type contestant struct {
 	// requests are those that the server answered, by phase and then by verb and resource. They include the
 	// nodes that VMs register.
 	requests map[string]map[string]float64
-	busy     []float64 // seconds of processor time a life
+	busy     []float64 // seconds of processor time, one number for each round
 }
 
 // compare prints how long the manager of this tree and that of a commit take, as medians of rounds.
@@ -133,8 +133,8 @@ func (b *bench) live(ctx context.Context, c *contestant, order []phase, vms stri
 	return nil
 }
 
-// requests returns how many requests the server has answered, by verb and resource, without those of this
-// program and those of leader election.
+// requests returns how many requests the server has answered, by verb and resource, without those about
+// leases, lists, watches, and reads of deployments, which this program makes.
 func (b *bench) requests(ctx context.Context) (map[string]float64, error) {
 	text, err := b.core.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {

@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// run measures with a server that lives as long.
+// run starts a server, measures with it, and stops it.
 func run(ctx context.Context, b *bench, measure func() error) (err error) {
 	server, err := lab.Start()
 	if err != nil {
