@@ -7,8 +7,8 @@
 // standard input. It changes nothing and calls no cluster. The answer comes from drain.Decide, which
 // also decides real drains. It is assumed that each pod ends when its grace ends.
 //
-// The exit status is 0; 1 if -check finds that evictions would be refused or pods would be left; 2 if
-// the flags or the files are invalid.
+// The exit status is 0; 1 if -check finds that evictions would be refused, pods would be left, or the
+// drain would not end; 2 if the flags or the files are invalid.
 package main
 
 import (

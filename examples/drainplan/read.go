@@ -15,7 +15,7 @@ import (
 // maxBytes limits the size of a dump: enough for some ten thousand pods.
 const maxBytes = 256 << 20
 
-// read adds the objects of a file. The file "-" means in.
+// read adds the objects of a file. The name "-" stands for the input in.
 func (c *cluster) read(file string, in io.Reader) error {
 	if file != "-" {
 		opened, err := os.Open(file)

@@ -181,8 +181,8 @@ func (d *poolDemo) shrink(ctx context.Context) error {
 	})
 }
 
-// losesNoTask calls do, and checks that each task that ended meanwhile was told to end. So no machine
-// ended before its tasks did.
+// losesNoTask calls the function do, and checks that each task that ended meanwhile was told to end. So
+// no machine ended before its tasks did.
 func (d *poolDemo) losesNoTask(ctx context.Context, do func() error) error {
 	before, err := d.tasks.Running()
 	if err != nil {

@@ -6,7 +6,7 @@
 // It changes nothing, and does not wait. The changes are computed by the reconcilers that run a real
 // fleet.
 //
-// The exit status is 0, 1 if the chart could not be written, or 2 if the flags make no sense.
+// The exit status is 0, 1 if the preview or its output failed, or 2 if the flags make no sense.
 package main
 
 import (

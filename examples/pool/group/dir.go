@@ -57,9 +57,9 @@ func (d *Dir) Names() (names []string, err error) {
 	return names, err
 }
 
-// Change calls change with a group, or nil if it has no record, and writes the group that change
-// returns. If change returns nil, the record is removed. If it returns an error, nothing is written.
-// Meanwhile no other program can change the record.
+// Change calls the function change with a group, or nil if it has no record, and writes the group that
+// change returns. If change returns nil, the record is removed. If it returns an error, nothing is
+// written. Meanwhile no other program can change the record.
 func (d *Dir) Change(ctx context.Context, name string, change func(*Group) (*Group, error)) error {
 	guard, err := roster.Hold(ctx, filepath.Join(d.path, name+".guard"))
 	if err != nil {

@@ -285,7 +285,7 @@ func (d *Driver) Clear(ctx context.Context) error {
 	})
 }
 
-// each calls do for the groups of all clusters, and joins the errors.
+// each calls the function do for the groups of all clusters, and joins the errors.
 func (d *Driver) each(do func(*target) error) error {
 	clusters, err := os.ReadDir(filepath.Dir(supervisor.Groups(d.host.options.Dir, "any")))
 	if errors.Is(err, os.ErrNotExist) {

@@ -83,8 +83,8 @@ func (d *Demo) Go(what string, run func(context.Context) error) (stop func()) {
 	}
 }
 
-// Await calls missing until it returns an empty string. If that takes too long, the error has the
-// last string.
+// Await calls the function missing until it returns an empty string. If that takes too long, the error
+// has the last string.
 func (d *Demo) Await(ctx context.Context, missing func() string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("not within %s", Patience))
 	defer cancel()

@@ -96,8 +96,8 @@ func (d *Driver) CreateMachine(ctx context.Context, q *driver.CreateMachineReque
 	}
 }
 
-// obtain returns the machine's process, or nil if there is none. If start is true, it starts a process
-// if there is none, and that joins the cluster as node.
+// obtain returns the machine's process, or nil if there is none. If start is true and there is none, it
+// starts one, which joins the cluster under the name node.
 func (d *Driver) obtain(t *target, node string, start bool) (*roster.Entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -192,8 +192,8 @@ func WriteFile(path string, text []byte, mode fs.FileMode) error {
 	return os.Rename(path+".new", path)
 }
 
-// Every calls look at once and then at each interval, until ctx ends or look fails. It returns the
-// error.
+// Every calls the function look, and again after each interval, until ctx ends or look fails. It
+// returns the error.
 func Every(ctx context.Context, interval time.Duration, look func(context.Context) error) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
