@@ -34,7 +34,8 @@ import (
 type cluster struct {
 	dir  string
 	pods pods
-	// nodeGrace is how long a node may not renew its lease; then its Ready condition becomes Unknown.
+	// nodeGrace is the time after the last renewal of a node's lease until its Ready condition is
+	// Unknown.
 	nodeGrace time.Duration
 	cfg       *rest.Config
 	cs        kubernetes.Interface

@@ -84,7 +84,7 @@ func AnyDeployment(t *rapid.T) *deployment.Deployment {
 	return d
 }
 
-// List draws up to four values of one.
+// List draws up to four values with the function one.
 func List[T any](t *rapid.T, name string, one func(*rapid.T) T) []T {
 	return rapid.SliceOfN(rapid.Custom(one), 0, 4).Draw(t, name)
 }

@@ -12,8 +12,8 @@ import (
 // because the tests mostly wait for the server.
 const AtATime = 8
 
-// Main starts a server, calls use, runs the tests of a package, and stops the server. It returns the exit
-// status. AtATime tests run at a time, unless the flag -parallel sets another number.
+// Main starts a server, passes it to use, runs the tests of a package, and stops the server. It returns
+// the exit status. AtATime tests run at a time, unless the flag -parallel sets another number.
 func Main(m *testing.M, use func(*Lab) error, flags ...string) int {
 	if err := setParallel(AtATime); err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)

@@ -4,8 +4,8 @@
 // VMs. To lose a VM, remove its file.
 //
 // For pools the provider has groups: folders DIR/.groups/CLUSTER/NAMESPACE/POOL, whose files are the
-// instances. While Run runs, it replaces lost instances, drains and replaces outdated ones one after the
-// other, and deletes the nodes of instances that are gone.
+// instances. While Run runs, it replaces lost instances, and outdated ones once they are drained, and
+// deletes the nodes of instances that are gone.
 //
 // The provider spec of its classes is JSON, see Spec.
 package simulated

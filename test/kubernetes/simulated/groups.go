@@ -42,7 +42,7 @@ type group struct {
 	Draining []string `json:"awaiting,omitempty"`
 }
 
-// locked calls do while it holds the lock of the groups, which other processes use, too.
+// locked calls the function do while it holds the lock of the groups, which other processes use, too.
 func (d disk) locked(do func() error) (err error) {
 	folder := filepath.Join(string(d), groupsFolder)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -141,8 +141,9 @@ func (d disk) groups() ([]*group, error) {
 	return all, err
 }
 
-// count returns how many VMs and instances a cluster has, without those of the pool but.
-func (d disk) count(cluster string, but object.Key) (int, error) {
+// count returns how many VMs a cluster has, and instances its groups should have, without those of one
+// pool.
+func (d disk) count(cluster string, except object.Key) (int, error) {
 	names, err := d.names(cluster)
 	if err != nil {
 		return 0, err
@@ -153,7 +154,7 @@ func (d disk) count(cluster string, but object.Key) (int, error) {
 	}
 	n := len(names)
 	for _, g := range all {
-		if g.Cluster == cluster && g.Pool != but {
+		if g.Cluster == cluster && g.Pool != except {
 			n += int(g.Target)
 		}
 	}

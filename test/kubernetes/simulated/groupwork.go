@@ -32,7 +32,7 @@ func (p *Provider) work(g *group) error {
 			return err
 		}
 	}
-	size := int(g.Target) + min(int(g.bounds().Surge), g.countOutdated(kept))
+	size := int(g.Target) + min(int(g.bounds().Surge), g.countOutdated(kept)) // during an update, more
 	for ; len(kept) > size; kept = kept[:len(kept)-1] {
 		if err := p.removeInstance(g, kept[len(kept)-1]); err != nil {
 			return err

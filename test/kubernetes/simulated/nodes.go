@@ -32,8 +32,8 @@ type boot struct {
 	renewed time.Time // last heartbeat
 }
 
-// Run boots VMs until ctx ends, also those that an earlier process has created, and updates the nodes of
-// VMs that are gone.
+// Run boots VMs until ctx ends, also those that an earlier process has created, tends the groups, and
+// updates the nodes of VMs that are gone. Without Options.Nodes it does nothing.
 func (p *Provider) Run(ctx context.Context) error {
 	if p.nodes.client == nil {
 		<-ctx.Done()

@@ -174,8 +174,8 @@ func (g *group) setTemplate(spec *Spec, pool *machinepool.Pool) {
 	}
 }
 
-// serve calls do with the pool's group, or nil if there is none, while it holds the lock. do returns the
-// changed group.
+// serve calls the function do with the pool's group, or nil if there is none, while it holds the lock.
+// do returns the changed group.
 func (p *Provider) serve(ctx context.Context, req *pooldriver.Request, do func(*Spec, *group) (*group, error)) (*pooldriver.Response, error) {
 	spec, err := read(req.Class)
 	if err != nil {
@@ -207,7 +207,7 @@ func (p *Provider) serve(ctx context.Context, req *pooldriver.Request, do func(*
 	return answer, nil
 }
 
-// takeTime waits for d, but only if a group exists (exists is true) or does not exist (false).
+// takeTime waits for d if there is a group and exists is true, or if there is none and exists is false.
 func (p *Provider) takeTime(ctx context.Context, req *pooldriver.Request, exists bool, d time.Duration) error {
 	spec, err := read(req.Class)
 	if err != nil {
@@ -219,7 +219,8 @@ func (p *Provider) takeTime(ctx context.Context, req *pooldriver.Request, exists
 	return sleep(ctx, d)
 }
 
-// change lets do change the target state of an existing group, stores it, and carries it out.
+// change lets the function do change the target state of an existing group, stores it, and carries it
+// out.
 func (p *Provider) change(ctx context.Context, req *pooldriver.Request, do func(*Spec, *group) error) (*pooldriver.Response, error) {
 	return p.serve(ctx, req, func(spec *Spec, g *group) (*group, error) {
 		if g == nil {

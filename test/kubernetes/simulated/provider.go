@@ -231,7 +231,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	return codes.New(codes.Of(ctx.Err()), "the caller has gone")
 }
 
-// failed adds what to an error. Errors without a code get INTERNAL.
+// failed returns err if it has a code, or else an INTERNAL error whose text begins with what.
 func failed(what string, err error) error {
 	var coded *codes.Error
 	if errors.As(err, &coded) {

@@ -1,8 +1,10 @@
-// Command hunt plays storms, which are random scenarios of package sim, one seed after another, until one
-// of them violates an invariant. The tests of package gallery build it with mistakes in the library.
+// Command hunt plays random scenarios of package sim, one seed after another, until one of them
+// violates an invariant: storms, in which anything may fail, and rushes, in which everything is late.
+// The tests of package gallery build it together with deliberate mistakes in the library, and require
+// that it finds them.
 //
 // It prints the number of steps, and the violation. The exit status is 0 if there was no violation, 3 if
-// there was one, and 2 for an invalid flag.
+// there was one or a scenario could not be played, and 2 for an invalid flag.
 package main
 
 import (

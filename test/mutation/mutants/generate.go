@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/test/mutation/overlay"
 )
 
-// change is a generated mistake: from in a line is replaced.
+// change is a generated mistake: the text from, in a line, is replaced.
 type change struct {
 	overlay.Edit
 	line int

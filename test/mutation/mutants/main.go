@@ -7,7 +7,8 @@
 // The mistakes are: a negated condition, another operator such as <= for < or || for &&, a removed call or
 // assignment to a field, a number that is off by one, and false for true or true for false. All are in one
 // build, and an environment variable switches one on (package overlay). For each mistake, the short tests
-// of its package run. If they don't notice it, storms are played, and then the tests of the manager run.
+// of its package run. If they don't notice it, storms (see command hunt) are played, and then the tests
+// of the manager run.
 //
 // It prints each mistake that nothing noticed, with its position, and a summary. Such a mistake may be
 // harmless: the changed code may have the same effect, or differ only in a text or in speed. The exit
@@ -126,7 +127,7 @@ type trial struct {
 	managers []string // the packages of the manager that have tests
 }
 
-// all returns what notices each mistake: "" if nothing does. It uses all processors.
+// all returns what notices each mistake, as method one says it. It uses all processors.
 func (t *trial) all(ctx context.Context, drawn []change) []string {
 	caught := make([]string, len(drawn))
 	numbers := make(chan int)
@@ -147,7 +148,7 @@ func (t *trial) all(ctx context.Context, drawn []change) []string {
 	return caught
 }
 
-// one returns what notices a mistake in a package, or "".
+// one returns what notices a mistake in a package: "" if nothing does, timedOut if that can't be told.
 func (t *trial) one(ctx context.Context, number int, dir string) string {
 	checks := []struct {
 		name string

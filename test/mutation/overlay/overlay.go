@@ -29,8 +29,8 @@ type Edit struct {
 	Text       string
 }
 
-// Replacing returns the edit that replaces from by to in a file, without what they have in common at the
-// beginning and the end. It fails unless the file has from exactly once.
+// Replacing returns the edit that replaces the text from by the text to in a file, without what they
+// have in common at the beginning and the end. It fails unless the file has from exactly once.
 func Replacing(root, file, from, to string) (Edit, error) {
 	source, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
@@ -51,8 +51,8 @@ func Replacing(root, file, from, to string) (Edit, error) {
 	return Edit{file, at, at + len(from), to}, nil
 }
 
-// Write writes the files of Files and an overlay file for the go command to dir. It returns the path of
-// the overlay file.
+// Write writes the files that Files returns and an overlay file for the go command to dir. It returns
+// the path of the overlay file.
 func Write(root, dir string, edits []Edit) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
