@@ -26,7 +26,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	case o.Node == nil: // the cluster deletes its pods
 		return Plan{Done: true, Why: decision.Why{Reason: reasonNodeGone}}, nil
 	case o.WriteFailed && !o.Forced:
-		return Plan{At: now.Add(p.RetryDelete), Why: decision.Why{Reason: reasonNotStored, Name: o.Node.Name}}, nil
+		return Plan{At: now.Add(d.p.RetryDelete), Why: decision.Why{Reason: reasonNotStored, Name: o.Node.Name}}, nil
 	}
 	if plan, found := d.begin(); found {
 		return plan, nil
@@ -277,7 +277,7 @@ func Undo(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	case n.Drain == nil:
 		return Plan{Done: true, Why: decision.Why{Reason: reasonNothingToUndo, Name: n.Name}}, nil
 	case o.WriteFailed:
-		return Plan{At: d.now.Add(p.RetryDelete), Why: decision.Why{Reason: reasonNotStored, Name: n.Name}}, nil
+		return Plan{At: d.now.Add(d.p.RetryDelete), Why: decision.Why{Reason: reasonNotStored, Name: n.Name}}, nil
 	}
 	changed := n.Clone()
 	changed.Drain = nil

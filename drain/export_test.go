@@ -10,3 +10,6 @@ func PredictBy(decide func(*Observation, *Policy, time.Time) (Plan, error), o *O
 	}
 	return newSimulation(d, Assumptions{}).run(decide)
 }
+
+// ReasonNoProgress is the reason of a forecast whose decisions change nothing.
+var ReasonNoProgress = reasonNoProgress

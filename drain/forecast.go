@@ -62,8 +62,8 @@ type Forecast struct {
 
 // Predict returns what a drain would do. It runs the real decisions. It assumes that pods are gone when their
 // grace ends, that those which tolerate the cordon come back to the node, that budgets recover when the
-// replacement is healthy, and that nothing else changes. It does not change o. It ignores Complete and Cached: the
-// observation counts as complete and read live.
+// replacement is healthy, and that nothing else changes. It does not change o. It ignores Complete, Cached and
+// PodsCached: the observation counts as complete and read live.
 //
 // A forecast ends without Done at the limit. It ends with the reason NoProgress if decisions repeat themselves
 // and change nothing; that is a bug of this package.
@@ -140,8 +140,8 @@ type simulation struct {
 	serial    int
 	pods      map[string]*Pod // by UID
 	gone      map[*Pod]bool
-	users     map[object.Key]int // of a claim: pods that are there and have not finished
-	bound     map[object.Key][]*Volume     // to a claim
+	users     map[object.Key]int         // of a claim: pods that are there and have not finished
+	bound     map[object.Key][]*Volume   // to a claim
 	followUps []func()                   // what follows from the calls that were made now
 	explained map[string]decision.Reason // of each pod, why it waits
 	budgets   map[*Budget]*Budget
@@ -185,7 +185,7 @@ func newSimulation(d *decider, a Assumptions) *simulation {
 			memory.Answers[uid] = answer
 		}
 	}
-	f.o.Memory, f.o.Complete, f.o.Cached = &memory, true, false
+	f.o.Memory, f.o.Complete, f.o.Cached, f.o.PodsCached = &memory, true, false, false
 	f.o.Budgets = f.copied(d.o.Budgets)
 	f.o.Attachments, f.o.Attached = slices.Clone(d.o.Attachments), slices.Clone(d.o.Attached)
 	f.o.Pods = nil

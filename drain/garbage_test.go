@@ -59,7 +59,7 @@ func anyNode(t *rapid.T) *machine.Node {
 func anyGarbage(t *rapid.T) *drain.Observation {
 	o := &drain.Observation{
 		Complete: rapid.IntRange(0, 9).Draw(t, "complete") > 0, Forced: rapid.IntRange(0, 4).Draw(t, "forced") == 0,
-		Asked: anyTime(t, "asked"), Deadline: anyTime(t, "deadline"), WriteFailed: rapid.IntRange(0, 9).Draw(t, "write failed") == 0,
+		Asked: anyTime(t, "asked"), Deadline: anyTime(t, "deadline"), WriteFailed: rapid.IntRange(0, 9).Draw(t, "write failed") == 0, PodsCached: rapid.Bool().Draw(t, "pods cached"),
 	}
 	if rapid.IntRange(0, 9).Draw(t, "node") > 0 {
 		o.Node = anyNode(t)
@@ -157,6 +157,9 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 		f, err := drain.Predict(o, p, drain.Assumptions{Limit: time.Hour}, epoch)
 		require.NoError(t, err)
 		require.NotEmpty(t, drain.Explain(f))
+		for _, s := range f.Steps {
+			require.NotEqual(t, drain.ReasonNoProgress, s.Why.Reason, drain.Explain(f))
+		}
 	})
 }
 
@@ -187,16 +190,25 @@ func TestCallersMistakesAreErrors(t *testing.T) {
 		assert.ErrorIs(t, err, decision.ErrNoObservation)
 		_, err = decide(&drain.Observation{}, &drain.Policy{Timeout: 1}, epoch)
 		assert.ErrorIs(t, err, object.ErrInvalid)
-		want, err := decide(&drain.Observation{}, drain.DefaultPolicy(), epoch)
-		assert.NoError(t, err)
-		for _, p := range []*drain.Policy{nil, {}} {
-			plan, err := decide(&drain.Observation{}, p, epoch)
-			assert.NoError(t, err)
-			assert.Equal(t, want, plan)
-		}
 	}
 	_, err := drain.Predict(nil, nil, drain.Assumptions{}, epoch)
 	assert.ErrorIs(t, err, decision.ErrNoObservation)
+}
+
+// TestDefaultPolicy: without a policy, and with the zero one, each decision is as with the default one.
+func TestDefaultPolicy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyGarbage(t)
+		for _, decide := range []func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error){drain.Decide, drain.Detach, drain.Undo} {
+			want, err := decide(o, drain.DefaultPolicy(), epoch)
+			require.NoError(t, err)
+			for _, p := range []*drain.Policy{nil, {}} {
+				plan, err := decide(o, p, epoch)
+				require.NoError(t, err)
+				require.Equal(t, want, plan)
+			}
+		}
+	})
 }
 
 // form reads bytes as observations of drains. The fuzz corpus depends on the order of the words.

@@ -583,7 +583,7 @@ func Detach(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	}
 	end := time.Time{}
 	if !o.Asked.IsZero() {
-		end = o.Asked.Add(p.DetachTimeout)
+		end = o.Asked.Add(d.p.DetachTimeout)
 	}
 	late := !end.IsZero() && !now.Before(end)
 	d.lookAgain(end)
