@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// UserData is the key in a boot secret of what a VM runs at its first boot.
+// UserData is the key, in the boot secret (Class.SecretRef), of what a VM runs at its first boot.
 const UserData = "userData"
 
 // Class is the blueprint of machines: their provider, its spec, and its credentials. A change of a class changes
@@ -99,9 +99,9 @@ func (c *Class) Validate() error {
 	return nil
 }
 
-// Unshaped returns which of capacity, instance type, region and zone the node template lacks. An autoscaler needs
-// all of them to scale a class up from zero. It returns nil if all are there, or none: then no autoscaler is
-// meant to. Machines are created from the class in any case.
+// Unshaped returns which of capacity, instance type, region and zone the node template lacks. An autoscaler
+// needs all of them to scale a class up from zero. It returns nil if all are there, or none: then no
+// autoscaler is to scale it. Machines are created from the class in any case.
 func (c *Class) Unshaped() (missing []string) {
 	var t NodeShape
 	if c.NodeTemplate != nil {
@@ -350,7 +350,8 @@ func isName(s string) bool {
 	return true
 }
 
-// subdomain reports whether a text is a DNS subdomain (RFC 1123).
+// subdomain reports whether a text is a DNS subdomain (RFC 1123). capitals says that it may have capital
+// letters.
 func subdomain(s string, capitals bool) bool {
 	if s == "" || len(s) > maxPrefix {
 		return false
@@ -389,8 +390,8 @@ func resourceProblem(name, quantity string) string {
 	return ""
 }
 
-// isQuantity reports whether a text is a quantity in Kubernetes' notation: decimal digits with a
-// fraction or without, then a suffix or an exponent. Not negative.
+// isQuantity reports whether a text is a quantity in Kubernetes' notation that is not negative: decimal
+// digits, perhaps with a fraction, and perhaps with a suffix or an exponent.
 func isQuantity(s string) bool {
 	s = strings.TrimPrefix(s, "+")
 	whole, rest := digits(s)

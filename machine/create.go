@@ -576,7 +576,7 @@ func (d *decider) vmMayExist() bool {
 // tokenExpiry returns when the token may expire.
 func (d *decider) tokenExpiry() time.Time { return d.creationDeadline().Truncate(time.Second) }
 
-// renewToken renews the token of an existing VM.
+// renewToken renews the token of an existing VM, once a pass and before the creation deadline.
 func (d *decider) renewToken() (Plan, bool) {
 	if d.o.Token != TokenNeeded || d.o.TokenEnsured != nil || !d.now.Before(d.creationDeadline()) {
 		return Plan{}, false
@@ -585,11 +585,11 @@ func (d *decider) renewToken() (Plan, bool) {
 	return Plan{Effect: RenewToken{until}, Why: decision.Why{Reason: reasonRenewToken, For: until.Sub(d.now)}}, true
 }
 
-// joinTimeProlonged reports whether a freeze or a pause has moved the creation deadline. Then the token may
-// expire before the deadline, and each pass renews it, because renewals are not recorded.
+// joinTimeProlonged reports whether a freeze, a pause or a late first step has moved the creation deadline.
+// Then the token may expire before the deadline, and each pass renews it, because renewals are not recorded.
 func (d *decider) joinTimeProlonged() bool { return d.waitBase(d.m.CreatedAt).After(d.m.CreatedAt) }
 
-// removeToken deletes the token once the machine no longer needs it.
+// removeToken deletes the token, once a pass. The caller knows that the machine no longer needs it.
 func (d *decider) removeToken() (Plan, bool) {
 	if d.o.Token != TokenNeeded || d.o.TokenRemoved != nil {
 		return Plan{}, false

@@ -170,7 +170,8 @@ func (d *decider) explainGrace(plan *Plan) {
 }
 
 // phaseTimeout returns since when and for how long the machine may be in its phase. After that the machine
-// is marked Failed or, in phase InPlaceUpdating, its update has failed.
+// is marked Failed. In phase InPlaceUpdating its update has failed instead, and in
+// InPlaceUpdateSuccessful the machine becomes Unknown.
 func (d *decider) phaseTimeout() (base time.Time, timeout time.Duration) {
 	switch d.m.Status.Phase {
 	case PhaseNew, PhasePending, PhaseCrashLoopBackOff:
@@ -213,8 +214,8 @@ func (d *decider) labelTrue(key string) bool {
 	if key == "" {
 		return false
 	}
-	yes, err := strconv.ParseBool(d.m.Labels[key])
-	return err == nil && yes
+	isTrue, err := strconv.ParseBool(d.m.Labels[key])
+	return err == nil && isTrue
 }
 
 // machineLabelKey returns the key of the node label that holds the machine's name. It is empty if the
@@ -229,7 +230,7 @@ func (d *decider) machineLabelKey() string {
 // stamp returns now in whole seconds, as stores keep it.
 func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
 
-// setStatus plans a write of the status that keeps the phase.
+// setStatus plans a write of the status, after the given change.
 func (d *decider) setStatus(why decision.Why, change func(*Status)) Plan {
 	status := d.m.Status.Clone()
 	change(&status)

@@ -48,7 +48,7 @@ func (d *decider) beginDeletion() Plan {
 		why.Detail = "new"
 	}
 	neverCreated := d.m.certainlyNoVM()
-	at, moves, drained := d.advanceStages(StageNone, eventDelete)
+	first, moves, drained := d.advanceStages(StageNone, eventDelete)
 	plan := d.move(eventDelete, why, func(s *Status) {
 		s.NeverCreated = neverCreated
 		if from != PhaseTerminating {
@@ -57,7 +57,7 @@ func (d *decider) beginDeletion() Plan {
 		if drained {
 			d.recordDrained(s)
 		}
-		d.enterStage(s, at)
+		d.enterStage(s, first)
 	})
 	plan.Moves = append(plan.Moves, moves...)
 	return plan
@@ -81,8 +81,8 @@ func (d *decider) deletionBackoff() (Plan, bool) {
 	return d.retryLater(string(op.Stage), at, due), true
 }
 
-// deletionCallOf returns the driver call whose recovery table applies to a failed stage. Failures of the cluster
-// are retried like UNKNOWN of DeleteMachine.
+// deletionCallOf returns the driver call whose rows in the recovery table apply to a failed stage. A failure
+// of the cluster is retried as one of DeleteMachine with the same code.
 func deletionCallOf(stage Stage) codes.Call {
 	if stage == StageGetVMStatus {
 		return codes.GetMachineStatus
@@ -108,11 +108,11 @@ func (d *decider) locateNode() Plan {
 			return plan
 		}
 	}
-	out := d.continueWithoutNode(eventLocated)
+	plan := d.continueWithoutNode(eventLocated)
 	if d.nodeIsForeign() {
-		out.Warn = d.foreignNode()
+		plan.Warn = d.foreignNode()
 	}
-	return out
+	return plan
 }
 
 // nodeFromDriver asks the driver for the node's name and records it, because the driver can't tell once the VM
@@ -147,9 +147,10 @@ func (d *decider) nodeFromDriver() (Plan, bool) {
 // earlier call failed or a hook held the VM.
 //
 // The answer to a create may be lost, so that no provider ID is recorded. If nodeFromDriver has found no VM
-// either, DeleteMachine is called with the machine's name alone. It is not called after ALREADY_EXISTS, unless
-// an earlier create may have created a VM, because the VM of that name belongs to somebody else. A create that
-// takes effect later leaves a VM without a machine, which package safety/orphan finds and deletes.
+// either, DeleteMachine is called with the machine's name alone. After ALREADY_EXISTS the VM of that name
+// belongs to somebody else: DeleteMachine is not called, unless an earlier create may have created a VM. A
+// create that takes effect later leaves a VM without a machine, which package safety/orphan finds and
+// deletes.
 func (d *decider) deleteVM() Plan {
 	if on := d.skipEvent(StageInitiateVMDeletion); on != "" {
 		return d.advanceDeletion(on, decision.Why{Reason: reasonNoVM})
@@ -253,13 +254,13 @@ func (d *decider) hasOwnNode() bool {
 // advanceDeletion plans the write that moves the deletion along an edge of the table, and on over stages with
 // nothing to do. Only the stage that it ends in is stored.
 func (d *decider) advanceDeletion(on Event, why decision.Why) Plan {
-	at, moves, drained := d.advanceStages(d.m.Status.DeletionStage(), on)
+	to, moves, drained := d.advanceStages(d.m.Status.DeletionStage(), on)
 	plan := d.setStatus(why, func(s *Status) {
 		d.copyVMState(s)
 		if drained {
 			d.recordDrained(s)
 		}
-		d.enterStage(s, at)
+		d.enterStage(s, to)
 	})
 	plan.Moves = moves
 	return plan
@@ -293,8 +294,8 @@ func (d *decider) enterStage(s *Status, stage Stage) {
 	s.StageSince, s.HeldSince = d.stamp(), time.Time{}
 }
 
-// stageBegan returns when the current stage began its own work. If another program began the stage, its clock
-// counts from the deletion.
+// stageBegan returns when the current stage began its own work. If hooks block the stage, or another program
+// began it, its clock counts from the deletion.
 func (d *decider) stageBegan() time.Time {
 	if since := d.validPast(d.m.Status.StageSince); since.After(d.m.DeletedAt) {
 		return since

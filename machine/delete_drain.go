@@ -12,8 +12,8 @@ import (
 // forcedDrain is how long a forced drain may take. After that the deletion continues.
 const forcedDrain = time.Minute
 
-// drainStage drains the node of a machine that is being deleted. If this process drains no nodes, it only sets
-// the Terminating condition.
+// drainStage drains the node of a machine that is being deleted. If this process drains no nodes, it only
+// sets the Terminating condition.
 func (d *decider) drainStage() Plan {
 	if plan, found := d.awaitHooks(d.p.Keys.PreDrainHook); found {
 		return plan
@@ -41,8 +41,9 @@ func (d *decider) drainAfterMark(node *Node) Plan {
 	return d.awaitDrain(node)
 }
 
-// drainLateNode returns to the drain if a node of this VM has joined since the last drain ended (P53). Each node
-// is drained once, with a drain timeout of its own. Once force was due, no further node is drained.
+// drainLateNode returns to the drain if a node of this VM has joined since the last drain ended (invariant
+// P53). Each node is drained once, with a drain timeout of its own. Once force was due, by the label or by
+// the drain timeout, no further node is drained.
 func (d *decider) drainLateNode() (Plan, bool) {
 	switch status := &d.m.Status; {
 	case d.o.NoCluster || status.DrainForced || d.forcedByLabel():
@@ -95,8 +96,8 @@ func (d *decider) awaitDrain(n *Node) Plan {
 	return Plan{At: d.earlierOf(answer.At, until), Why: why}
 }
 
-// drainedByForce continues with the volumes. Operation.Forced records whether force was due by label or timeout. If
-// it was due only because the node was unresponsive, it ends when the node responds again.
+// drainedByForce continues with the volumes. Operation.Forced records whether force was due by label or
+// timeout. If it was due only because the node was unresponsive, it ends when the node responds again.
 func (d *decider) drainedByForce(why decision.Why) Plan {
 	plan := d.advanceDeletion(EventForced, why)
 	if status, ok := plan.Write.(*UpdateStatus); ok {
@@ -122,7 +123,7 @@ func (d *decider) drainEffect(n *Node, forced bool) Plan {
 	}
 }
 
-// awaitForcedDrain records when force began, so that it ends after forcedDrain.
+// awaitForcedDrain records when force began, and waits for the drain until forcedDrain has passed.
 func (d *decider) awaitForcedDrain(n *Node, answer *DrainAnswer) Plan {
 	op := &d.m.Status.LastOperation
 	if !op.Forced {

@@ -49,19 +49,21 @@
 // deletion, [UpdateTable] those of an in-place update. Package machine/fsm fires and draws these tables;
 // docs/concepts/state-machines.md shows them.
 //
-// A machine that is not being deleted is being created (Pending, CrashLoopBackOff), works (Running, Available), is
-// unhealthy (Unknown), waits for its replacement (Failed), or is updated in place (InPlaceUpdating and the phases
-// after it). A creation reads the VM, announces the create in the status, creates the VM, records the names of VM
-// and node, initializes the VM, and waits for the node. A deletion finds the node, drains it, deletes the VM,
-// deletes the node, and removes the finalizer. The finalizer keeps the machine as long as a VM of it may exist.
+// A machine that is not being deleted is new or being created (Pending, CrashLoopBackOff), works (Running,
+// Available), is unhealthy (Unknown), waits for its replacement (Failed), or is updated in place
+// (InPlaceUpdating and the phases after it). A creation reads the VM, announces the create in the status,
+// creates the VM, records the names of VM and node, initializes the VM, and waits for the node. A deletion
+// finds the node, drains it, deletes the VM, deletes the node, and removes the finalizer. The finalizer keeps
+// the machine as long as a VM of it may exist.
 //
 // A failed call is retried as the recovery table of package codes says, and at once when the machine, its class or
 // its secrets change. The failure is stored and checked before each call, so the caller's own writes, which wake
 // it up, cause no hot loop.
 //
 // In the code, decide.go has the order of the steps: all of them are methods of one decider, which holds the
-// arguments of Decide. create.go and join.go create a machine, health.go watches it, delete.go and delete_drain.go
-// delete it, inplace.go and hotupdate.go update it, and node_sync.go keeps its node up to date.
+// arguments of Decide. create.go and join.go create a machine, health.go watches it, delete.go and
+// delete_drain.go delete it, inplace.go and hotupdate.go update it, preserve.go keeps it for inspection, and
+// node_sync.go keeps its node up to date.
 //
 // [Plan.Why] is the reason of each decision; its String is a sentence. The files under testdata/stories show one
 // machine each, one line a decision. Start reading there.

@@ -51,7 +51,8 @@ func (d *decider) watchNode() Plan {
 	return d.thenUpdateVM(plan)
 }
 
-// judgeNode moves a machine between Running and Unknown by the health of its node.
+// judgeNode decides by the health of the node: the machine is Running or Unknown, or its failed update is
+// over.
 func (d *decider) judgeNode(node *Node, health verdict) Plan {
 	if !health.healthy() {
 		return d.nodeUnhealthy(decision.Why{Reason: reasonNodeUnhealthy, Name: node.Name, Detail: health.String()}, node)
@@ -79,8 +80,9 @@ func (d *decider) judgeNode(node *Node, health verdict) Plan {
 	return plan
 }
 
-// nodeUnhealthy decides about a machine whose node is unhealthy or missing (nil). A Running machine becomes
-// Unknown, and its health timeout starts. At the end of the timeout the machine is marked Failed.
+// nodeUnhealthy decides about a machine whose node is unhealthy or missing (nil), or whose in-place update
+// failed (reasonUpdateOpen). A Running machine becomes Unknown, and its health timeout starts. At the end of
+// the timeout the machine is marked Failed.
 func (d *decider) nodeUnhealthy(why decision.Why, node *Node) Plan {
 	if node == nil && d.o.Node.cached() {
 		return d.readNode(false)
@@ -106,8 +108,9 @@ func (d *decider) nodeUnhealthy(why decision.Why, node *Node) Plan {
 	return d.healthTimedOut(why)
 }
 
-// healthTimedOut marks a machine Failed at the end of its health timeout. A machine whose in-place update failed
-// counts as unhealthy even if its node is healthy, because it gets no workload and is not what its owner wants.
+// healthTimedOut waits for the end of the health timeout, and then marks the machine Failed, once the
+// replacement budget grants it. A machine whose in-place update failed counts as unhealthy even if its node
+// is healthy, because it gets no workload and is not what its owner wants.
 func (d *decider) healthTimedOut(why decision.Why) Plan {
 	base, timeout := d.phaseTimeout()
 	at := d.verdictAt(base, timeout)
@@ -141,8 +144,8 @@ func (d *decider) healthTimedOut(why decision.Why) Plan {
 // grantRetry is how long to wait before a refused grant is asked for again.
 const grantRetry = 30 * time.Second
 
-// awaitGrant asks the replacement budget for a grant, and finds a plan until there is one. why is the reason of a
-// plan that asks, and refused that of a plan that waits. Without a budget it finds no plan.
+// awaitGrant asks the replacement budget for a grant, and finds a plan until there is one. why is the reason
+// of a plan that asks, and refused that of a plan that waits. Without a budget it finds no plan.
 func (d *decider) awaitGrant(ask AskGrant, why, refused decision.Why) (Plan, bool) {
 	if !d.o.Budgeted {
 		return Plan{}, false
@@ -183,14 +186,14 @@ func (d *decider) watchVM() Plan {
 	return d.thenUpdateVM(Plan{Why: why})
 }
 
-// judgedByVM reports whether the health of the machine is that of its VM.
+// judgedByVM reports whether the machine is judged by its VM now. A preserved machine is not.
 func (d *decider) judgedByVM() bool {
 	_, mayBeLost := phases.Next(string(d.m.Status.Phase), eventLost)
 	return mayBeLost && d.o.NoCluster && d.m.Spec.ProviderID != "" && d.o.Class != nil && !d.preserved()
 }
 
-// checkVMLost marks a machine Failed whose VM is gone. It finds no plan if the VM was listed, or if the driver
-// finds it or can't tell.
+// checkVMLost marks a machine Failed whose VM is gone. It finds no plan if the VM was listed, or if the
+// driver finds it or can't tell.
 func (d *decider) checkVMLost() (Plan, bool) {
 	missing, vm := d.o.Missing, d.o.VM
 	if missing == nil || !d.judgedByVM() {
@@ -215,8 +218,8 @@ func (d *decider) checkVMLost() (Plan, bool) {
 	}), true
 }
 
-// checkVMHealth decides about a machine whose VM exists and is, or was, unhealthy. As with an unhealthy node, the
-// machine becomes Unknown, and its health timeout starts. It finds no plan if no problem is reported.
+// checkVMHealth decides about a machine whose VM exists and is, or was, unhealthy. As with an unhealthy node,
+// the machine becomes Unknown, and its health timeout starts. It finds no plan if no problem is reported.
 func (d *decider) checkVMHealth() (Plan, bool) {
 	id, vm, unknown := d.m.Spec.ProviderID, d.o.VM, d.m.Status.Phase == PhaseUnknown
 	switch {
@@ -238,8 +241,8 @@ func (d *decider) checkVMHealth() (Plan, bool) {
 	}), true
 }
 
-// vmUnhealthy starts the health timeout of a machine whose VM is unhealthy, and marks the machine Failed at its
-// end.
+// vmUnhealthy starts the health timeout of a machine whose VM is unhealthy, and marks the machine Failed at
+// the end, once the replacement budget grants it.
 func (d *decider) vmUnhealthy(why decision.Why) Plan {
 	if d.m.Status.Phase != PhaseUnknown {
 		return d.move(eventUnhealthy, why, func(s *Status) {

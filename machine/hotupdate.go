@@ -26,14 +26,14 @@ import (
 // turnRetry is how long to wait before AskUpdate is repeated.
 const turnRetry = 10 * time.Second
 
-// vmMatchesClass reports whether the VM needs no update: the driver declares no updatable fields, or the VM has
-// the spec of its class.
+// vmMatchesClass reports whether the VM needs no update: the driver declares no updatable fields, there is no
+// class, or the VM has the spec of its class.
 func (d *decider) vmMatchesClass() bool {
 	return d.o.VMSpec == nil || d.m.Status.VMSpec == *d.o.VMSpec
 }
 
-// thenUpdateVM returns the given plan if it has a write or an effect. Otherwise it decides whether to update the VM
-// to its class.
+// thenUpdateVM returns the given plan if it has a write or an effect. Otherwise it decides whether to update
+// the VM to its class.
 func (d *decider) thenUpdateVM(plan Plan) Plan {
 	if d.vmMatchesClass() || plan.Write != nil || plan.Effect != nil || !d.updatable() {
 		return plan
@@ -107,8 +107,8 @@ func (d *decider) recordSpec(reason decision.Reason) Plan {
 	return d.setStatus(why, func(s *Status) { s.VMSpec = *d.o.VMSpec })
 }
 
-// recordAgentUpdate records that an agent has updated the VM to its class, except for the fields that the driver
-// updates.
+// recordAgentUpdate records that an agent has updated the VM to its class, except for the fields that the
+// driver updates.
 func (d *decider) recordAgentUpdate(plan Plan) Plan {
 	write, ok := plan.Write.(*UpdateStatus)
 	if want := d.o.VMSpec; ok && want != nil && write.Status.VMSpec.Declared == want.Declared && write.Status.VMSpec.Fixed != "" {
@@ -118,8 +118,8 @@ func (d *decider) recordAgentUpdate(plan Plan) Plan {
 }
 
 // updateBackoff waits for the next attempt after a failed update. If the VM can't be updated, it waits for a
-// change. After NOT_FOUND it waits for the health timeout, at least 10 min: if the VM were really gone, its machine
-// would have failed by then.
+// change. After NOT_FOUND it waits for the health timeout, at least 10 min: if the VM were really gone, the
+// node would be missing, and the machine have failed by then. Without a cluster it waits for a change.
 func (d *decider) updateBackoff(plan Plan) (Plan, bool) {
 	op := &d.m.Status.LastOperation
 	if op.Kind != OperationUpdate || op.State != StateFailed || op.Stage == StageSyncNode {
@@ -151,7 +151,7 @@ func (d *decider) updateNotRetried(plan Plan, op *Operation) (Plan, bool) {
 	}
 	plan.Why = decision.Why{Reason: reasonUpdateNoVM, Name: d.m.Spec.ProviderID}
 	plan.Warn = firstOf(plan.Warn, plan.Why)
-	if d.o.NoCluster { // its health is not judged
+	if d.o.NoCluster { // no node shows that the VM is there
 		return plan, true
 	}
 	at := d.deadlineAfter(op.Time, max(d.p.healthTimeout(d.m), codes.Long.Backoff(0, 0)))
@@ -254,15 +254,16 @@ type VMSpec struct {
 	Begun string
 }
 
-// fixedLength is the length of a digest in bytes. Two different specs collide with a chance of 1 in 2^64 tries.
+// fixedLength is the length of a digest in bytes. A collision is to be expected among 2^64 different specs.
 const fixedLength = 16
 
 // SplitSpec splits the provider spec of a class by the fields that a driver declares. A field is a path of names
 // joined by dots; it stands for everything below it, and leads through the elements of lists. Names that
 // contain a dot or a comma can't be declared. Empty names declare nothing.
 //
-// Two specs differ only in declared fields if and only if their Fixed is the same, and are equal if Updatable is
-// the same too. A spec has no updatable fields unless it is one JSON object in UTF-8 without duplicate keys.
+// Two specs differ at most in declared fields if and only if their Fixed is the same, and are equal if
+// Updatable is the same too. A spec has no updatable fields unless it is one JSON object in UTF-8 without
+// duplicate keys.
 func SplitSpec(c *Class, fields []string) VMSpec {
 	declared := declare(fields)
 	out := VMSpec{Declared: declared.String()}
@@ -280,9 +281,9 @@ func SplitSpec(c *Class, fields []string) VMSpec {
 	return out
 }
 
-// RestoreSpec returns the provider spec that was split into have, given a class whose spec differs from it only in
-// fields that were declared then. Values of lists whose length has changed are ignored. The content is the same;
-// the text may differ.
+// RestoreSpec returns the provider spec that was split into have, given a class whose spec differs from it
+// only in fields that were declared then. Values of lists whose length has changed are ignored. The content
+// is the same; the text may differ.
 func RestoreSpec(c *Class, have VMSpec) []byte {
 	spec, ok := decodeObject(c.ProviderSpec)
 	if !ok {
@@ -418,7 +419,7 @@ func (t declaration) list(prefix string, fields *[]string) {
 }
 
 // take removes the declared fields from a value, and returns them in objects and lists of the same structure.
-// Nil: there are none.
+// It returns nil if there are none.
 func (t declaration) take(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -482,8 +483,8 @@ func (t declaration) put(value, taken any) any {
 	return value
 }
 
-// unionOfValues returns the entries of two values of VMSpec.Updatable. If both have a name, the second one's value
-// counts.
+// unionOfValues returns the entries of two values of VMSpec.Updatable. If both have a name, the second one's
+// value counts.
 func unionOfValues(first, second string) string {
 	a, ok := decodeObject([]byte(first))
 	b, both := decodeObject([]byte(second))

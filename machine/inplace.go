@@ -75,8 +75,8 @@ func (d *decider) reconcileUpdate() Plan {
 	return d.prepareUpdate(n, deadline)
 }
 
-// updateOverOrNoNode is updateOver if there is a node. Without one the update is over only if nothing requests it:
-// a user's selection may still be on the missing node.
+// updateOverOrNoNode is updateOver if there is a node. Without one the update is over only if nothing
+// requests it: a user's selection may still be on the missing node.
 func (d *decider) updateOverOrNoNode(n *Node) bool {
 	if n != nil {
 		return d.updateOver(n)
@@ -101,8 +101,8 @@ func (d *decider) restoreUpdateStage(n *Node) Plan {
 	return plan
 }
 
-// awaitNodeForUpdate waits for a node that is missing during its update, until the update's deadline. It may come
-// back, as the same object or another.
+// awaitNodeForUpdate waits for a node that is missing during its update, until the update's deadline. It may
+// come back, as the same object or another.
 func (d *decider) awaitNodeForUpdate(deadline time.Time) Plan {
 	switch {
 	case d.o.Node.cached():
@@ -114,8 +114,8 @@ func (d *decider) awaitNodeForUpdate(deadline time.Time) Plan {
 	return Plan{At: deadline, Why: why, Warn: d.foreignNode()}
 }
 
-// withdrawUpdate ends an update whose agent was not told yet, and returns the node to service. n is nil if the node
-// is missing.
+// withdrawUpdate ends an update whose agent was not told yet, and returns the node to service. n is nil if
+// the node is missing.
 func (d *decider) withdrawUpdate(n *Node, deadline time.Time) Plan {
 	if n == nil {
 		return d.updateWithdrawn(d.m.Spec.NodeName, StageSelected)
@@ -189,8 +189,8 @@ func (d *decider) drainAgain(n *Node, deadline time.Time) (Plan, bool) {
 	return lookAgainBy(plan, deadline), found
 }
 
-// awaitAgent tells the agent to update the node, and waits for its answer. It acts on an answer, or on the deadline,
-// only after a live read, because a cache may still have the answer to an earlier update.
+// awaitAgent tells the agent to update the node, and waits for its answer. It acts on an answer, or on the
+// deadline, only after a live read, because a cache may still have the answer to an earlier update.
 func (d *decider) awaitAgent(n *Node, deadline time.Time) Plan {
 	result, late := n.result(&d.p.Keys), !d.now.Before(deadline)
 	known := result == UpdateSuccessful || result == UpdateFailed
@@ -308,8 +308,8 @@ func (d *decider) updateSucceeded(n *Node, from Stage) Plan {
 	return d.moveUpdate(eventUpdated, from, eventUpdated, decision.Why{Reason: reasonUpdated, Name: n.Name}, op)
 }
 
-// updatedTooLate ends an update that succeeded after it was withdrawn. The node is not what its owner wants. The
-// machine stays InPlaceUpdateFailed, without workload, until it is selected again or deleted.
+// updatedTooLate ends an update that succeeded after it was withdrawn. The node is not what the machine's
+// owner wants. The machine is InPlaceUpdateFailed, without workload, until it is selected again or deleted.
 func (d *decider) updatedTooLate(n *Node) Plan {
 	why := decision.Why{Reason: reasonOutdated, Name: n.Name}
 	op := d.failure(OperationInPlaceUpdate, StageCandidate, codes.Aborted, why.String())
@@ -332,8 +332,8 @@ func (d *decider) updateFailed(why decision.Why, code codes.Code, message string
 		d.failure(OperationInPlaceUpdate, StageUpdateFailed, code, message))
 }
 
-// updateStepBackoff waits for the next attempt of a failed step. Failures of the cluster are retried like UNKNOWN
-// of DeleteMachine.
+// updateStepBackoff waits for the next attempt of a failed step. A failure of the cluster is retried as one
+// of DeleteMachine with the same code.
 func (d *decider) updateStepBackoff() (Plan, bool) {
 	at := d.retryAt(codes.DeleteMachine)
 	if at.IsZero() {
@@ -353,8 +353,8 @@ func (d *decider) updateStepFailed(n *Node, answer Outcome) Plan {
 	return plan
 }
 
-// moveUpdate moves the phase, and the stage if the stored one is the expected one. The stage of a candidate is not
-// stored.
+// moveUpdate moves the phase on one event, and the stage on another, if the machine is in the given stage.
+// The stage of a candidate is not stored.
 func (d *decider) moveUpdate(on Event, from Stage, stageOn Event, why decision.Why, op Operation) Plan {
 	plan := d.move(on, why, func(s *Status) { s.LastOperation = op })
 	if d.m.Status.UpdateStage() == from {
@@ -380,8 +380,8 @@ func stageMoves(from Stage, on Event) []Move {
 	return []Move{{Table: updates.Name, From: string(from), On: on, To: to}}
 }
 
-// stepUpdate returns the next step of an in-place update for a machine whose health is watched. It comes before the
-// other steps for the node.
+// stepUpdate returns the next step of an in-place update for a machine whose health is watched. It comes
+// before the other steps for the node.
 func (d *decider) stepUpdate(n *Node, healthy bool) (Plan, bool) {
 	switch d.m.Status.Phase {
 	case PhaseRunning:
@@ -394,8 +394,8 @@ func (d *decider) stepUpdate(n *Node, healthy bool) (Plan, bool) {
 	return d.announceCandidate(n)
 }
 
-// retryFailedUpdate handles a failed update: the agent may have succeeded later, or the machine may be selected
-// again, or no longer be wanted.
+// retryFailedUpdate handles a failed update: the agent may have succeeded later, the machine may be selected
+// again, or the update may no longer be wanted.
 func (d *decider) retryFailedUpdate(n *Node, healthy bool) (Plan, bool) {
 	selected, outdated := d.selectedForUpdate(n), d.updatedAfterWithdrawal()
 	again := selected && outdated && healthy
@@ -441,8 +441,8 @@ func (d *decider) candidateUnannounced(n *Node) bool {
 	return n.Applied.Update.Candidate || !n.labelTrue(d.p.Keys.CandidateForUpdate)
 }
 
-// markRecovered moves a machine with a failed update to Running, because the update is no longer wanted and the node
-// is healthy. The node's condition and marks must have been taken back before.
+// markRecovered moves a machine with a failed update to Running, because the update is no longer wanted and
+// the node is healthy. The node's condition and marks must have been taken back before.
 func (d *decider) markRecovered(n *Node) Plan {
 	switch {
 	case d.o.Node.cached():
@@ -455,9 +455,9 @@ func (d *decider) markRecovered(n *Node) Plan {
 	return d.copyNodeStatus(n, d.updateWithdrawn(n.Name, StageUpdateFailed))
 }
 
-// finishUpdate waits, without a limit, until the owner has moved an updated machine to its new set. Then it removes
-// the marks of the update from the node. The machine is Running when the node is healthy and its critical components
-// are ready.
+// finishUpdate waits, without a limit, until the owner has moved an updated machine to its new set. Then it
+// removes the marks of the update from the node. The machine is Running when the node is healthy and its
+// critical components are ready.
 func (d *decider) finishUpdate() Plan {
 	name := d.m.Spec.NodeName
 	if d.o.NoCluster {
@@ -506,8 +506,8 @@ func (d *decider) returnToService(n *Node, name string) Plan {
 	return d.copyNodeStatus(n, d.recordAgentUpdate(plan))
 }
 
-// awaitRecovery waits until an updated node is healthy, for the health timeout. Then its health is judged like any
-// other's. n is nil if the node is missing.
+// awaitRecovery waits until an updated node is healthy. At the health timeout the machine becomes Unknown,
+// and its health is judged like any other's. n is nil if the node is missing.
 func (d *decider) awaitRecovery(n *Node, unhealthy decision.Why) Plan {
 	base, timeout := d.phaseTimeout()
 	at := d.verdictAt(base, timeout)
@@ -578,8 +578,9 @@ func (d *decider) inUpdate() bool {
 	return phase == PhaseInPlaceUpdating || phase == PhaseInPlaceUpdateFailed || phase == PhaseInPlaceUpdateSuccessful
 }
 
-// updateMarks returns what an update has changed on the node: as recorded, or as another program left it. A cordon
-// belongs to that update from the drain on. A selection is ours if the owner selects, otherwise a user's.
+// updateMarks returns what an update has changed on the node: as recorded, or as another program left it. A
+// cordon belongs to that update from the drain on. A selection is ours if the owner selects, otherwise a
+// user's.
 func (d *decider) updateMarks(n *Node) UpdateMarks {
 	if !d.updateByOther(n) {
 		return n.Applied.Update
@@ -596,16 +597,17 @@ func (d *decider) concludedByOther(n *Node) bool {
 	return d.updateByOther(n) && n.concluded(&d.p.Keys)
 }
 
-// updateUnclaimed reports whether another program has begun the update of a machine without a request. Until the
-// timeout of the update that is no withdrawal, because the machine's owner may not have seen the update yet.
+// updateUnclaimed reports whether another program has begun the update of a machine without a request. Until
+// the update's timeout the missing request is no withdrawal: the machine's owner may not have seen the update
+// yet.
 func (d *decider) updateUnclaimed(n *Node) bool {
 	s := &d.m.Status
 	return n != nil && d.m.Spec.InPlace == InPlaceNone && (s.Phase == PhaseInPlaceUpdating || s.Phase == PhaseInPlaceUpdateFailed) &&
 		d.updateByOther(n) && d.now.Before(d.verdictAt(s.Since, d.p.inPlaceTimeout(d.m)))
 }
 
-// recordsOthersMarks reports whether the marks of another program are to be recorded and left unchanged. They are
-// until this library continues the update.
+// recordsOthersMarks reports whether the marks of another program are to be recorded and left unchanged. That
+// is so until this library continues the update.
 func (d *decider) recordsOthersMarks(n *Node) bool {
 	switch {
 	case d.m.Status.Phase == PhaseInPlaceUpdating || !d.updateByOther(n) || d.leftByOther(n):

@@ -9,9 +9,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// syncForUpdate brings a node to the stage of its update: labels, cordon, and the reason of the condition. The
-// marks are written before an agent is told to work. They are removed after it is told to stop. It finds no plan if
-// the node is in sync.
+// syncForUpdate brings a node to the stage of its update: its marks (labels and cordon), and the reason of
+// its condition. The marks are written before an agent is told to work. They are removed after it is told to
+// stop. It finds no plan if the node is in sync.
 func (d *decider) syncForUpdate(n *Node, reason string) (Plan, bool) {
 	due, out := n.conditionDue(reason), d.outOfSync(n)
 	if !due && !out {
@@ -49,8 +49,8 @@ func (d *decider) writeForUpdate(n *Node, reason string, conditionFirst, updatin
 	return d.syncNode(n)
 }
 
-// updateConditionAnswer returns the result of writing a reason in this pass. Nil: it was not written. One pass may
-// write SelectedForUpdate and then ReadyForUpdate.
+// updateConditionAnswer returns the result of writing a reason in this pass. Nil: it was not written. One
+// pass may write SelectedForUpdate and then ReadyForUpdate.
 func (d *decider) updateConditionAnswer(n *Node, reason string) *Outcome {
 	answer := d.o.NodeMarked
 	if answer != nil && answer.Code == codes.OK && reason == ReasonReadyForUpdate && n.updateReason() == ReasonSelectedForUpdate {
@@ -105,8 +105,8 @@ func (d *decider) updateCondition(n *Node, reason string) Plan {
 	return Plan{Effect: &MarkNode{d.node(), c}, Why: why}
 }
 
-// retryUpdateCondition makes a plan that ends the pass retry soon if the node still tells an agent to work although
-// it should not.
+// retryUpdateCondition makes a plan that ends the pass retry soon if the write of the condition has failed in
+// this pass, or if the node still tells an agent to work after it.
 func (d *decider) retryUpdateCondition(plan *Plan, n *Node) {
 	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil || d.o.NodeMarked.Code == codes.OK && !n.agentTold() {
 		return
@@ -124,8 +124,8 @@ func (d *decider) updateConditionFailed(n *Node) decision.Why {
 	return why
 }
 
-// setUpdateCondition sets the condition of a node outside of updates. It finds no plan if this pass has tried, or if
-// another program's marks are recorded first.
+// setUpdateCondition sets the condition of a node outside of updates. It finds no plan if this pass has
+// tried, or if another program's marks have to be recorded first.
 func (d *decider) setUpdateCondition(n *Node, reason string) (Plan, bool) {
 	switch {
 	case d.o.NodeMarked != nil || d.unrecordedMarks(n):
@@ -232,7 +232,8 @@ func labelInSync(n *Node, key string, have, want bool) bool {
 	return !have
 }
 
-// applyUpdate applies the wanted marks to a copy of the node, and records which of them are ours. n.Labels is not nil.
+// applyUpdate applies the wanted marks to a copy of the node, and records which of them are ours. n.Labels
+// must not be nil.
 func (d *decider) applyUpdate(n *Node) {
 	have, k, want := d.updateMarks(n), &d.p.Keys, d.wantedUpdate(n)
 	if t, seen := n.taint(k.CriticalComponents); seen {
@@ -280,9 +281,9 @@ func (d *decider) returnsToService() bool {
 	return d.m.Status.Phase == PhaseInPlaceUpdateSuccessful && d.m.Spec.InPlace == InPlaceNone
 }
 
-// restoreCritical adds the critical-components taint again, in the write that uncordons the node. The program that
-// removes it once the components are ready does so again. A node that never had it does not get it, because no
-// program may remove it there.
+// restoreCritical adds the critical-components taint again, in the write that uncordons the node. The program
+// that removes it once the components are ready does so again. A node that never had it does not get it,
+// because no program may remove it there.
 func (d *decider) restoreCritical(n *Node) {
 	t := n.Applied.Critical
 	if t.Key == "" || t.Key != d.p.Keys.CriticalComponents || n.hasTaint(t.Key) {
@@ -390,8 +391,8 @@ func (n *Node) labelTrue(key string) bool {
 	if key == "" {
 		return false
 	}
-	yes, err := strconv.ParseBool(n.Labels[key])
-	return err == nil && yes
+	isTrue, err := strconv.ParseBool(n.Labels[key])
+	return err == nil && isTrue
 }
 
 // result returns the update agent's answer on a node. Empty: none.

@@ -61,7 +61,7 @@ func (d *decider) joinAvailable() Plan {
 	return d.joined(node)
 }
 
-// awaitRegistration waits for a node that has not registered, and keeps its token valid.
+// awaitRegistration waits for a node that has not registered, and renews the token if it may expire earlier.
 func (d *decider) awaitRegistration() Plan {
 	if plan, found := d.renewToken(); found && d.joinTimeProlonged() {
 		return plan
@@ -128,14 +128,14 @@ func (d *decider) joined(node *Node) Plan {
 
 // sameConditions reports whether the conditions of a machine equal those of its node, apart from the
 // machine's own. Times are compared in whole seconds.
-func sameConditions(machines, nodes []object.Condition) bool {
+func sameConditions(ofMachine, ofNode []object.Condition) bool {
 	i, j := 0, 0
 	for {
-		i, j = nextForeign(machines, i), nextForeign(nodes, j)
-		if i == len(machines) || j == len(nodes) {
-			return i == len(machines) && j == len(nodes)
+		i, j = nextForeign(ofMachine, i), nextForeign(ofNode, j)
+		if i == len(ofMachine) || j == len(ofNode) {
+			return i == len(ofMachine) && j == len(ofNode)
 		}
-		m, n := &machines[i], &nodes[j]
+		m, n := &ofMachine[i], &ofNode[j]
 		if m.Status != n.Status || m.Type != n.Type || m.Reason != n.Reason || m.Message != n.Message ||
 			m.Since != n.Since && m.Since.Unix() != n.Since.Unix() {
 			return false
@@ -234,8 +234,8 @@ func (d *decider) seenNode() *Node {
 	return d.node()
 }
 
-// missingFromCache reports whether only a cache says that the node does not exist. A machine is not deleted
-// without a drain on that.
+// missingFromCache reports whether only a cache says that the node does not exist. That is not enough to
+// delete a machine without a drain.
 func (d *decider) missingFromCache() bool { return d.o.Node.cached() && d.o.Node.Node == nil }
 
 // ownsNode reports whether a node may be drained and deleted with this machine: it is labeled with the
@@ -248,7 +248,8 @@ func (d *decider) ownsNode(n *Node) bool {
 	return !d.staleNode(n, d.m.Spec.ProviderID)
 }
 
-// staleNode reports whether a node is older than the VM with this provider ID and only has the same name.
+// staleNode reports whether a node only has the name of the machine's node: it certainly belongs to another
+// VM than the one with this provider ID, or it is older than the machine and does not have that ID.
 func (d *decider) staleNode(n *Node, providerID string) bool {
 	if n.ProviderID != "" && n.ProviderID == providerID {
 		return false

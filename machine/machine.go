@@ -35,7 +35,7 @@ type Machine struct {
 // answered.
 type Spec struct {
 	Class ClassRef
-	// ProviderID is the provider's unique name of the VM. Empty: no create was answered yet.
+	// ProviderID is the provider's unique name of the VM. Empty: no VM is recorded yet.
 	ProviderID string
 	// NodeName is the name of the machine's node, which may not have joined yet. Empty: not known.
 	NodeName string
@@ -153,7 +153,7 @@ type Status struct {
 // ConditionSpecValid is False while the spec is invalid. Its message names the field.
 const ConditionSpecValid = "SpecValid"
 
-// Address of a machine.
+// Address is an address of a machine.
 type Address struct {
 	Type  string // "InternalIP", "Hostname", …
 	Value string
@@ -168,9 +168,9 @@ const (
 	PhasePending                 Phase = "Pending"
 	PhaseAvailable               Phase = "Available" // the VM exists, and there is no cluster to join
 	PhaseRunning                 Phase = "Running"
-	PhaseUnknown                 Phase = "Unknown" // unhealthy, or its node is missing
-	PhaseFailed                  Phase = "Failed"  // to be replaced
-	PhaseCrashLoopBackOff        Phase = "CrashLoopBackOff"
+	PhaseUnknown                 Phase = "Unknown"          // unhealthy, or its node is missing
+	PhaseFailed                  Phase = "Failed"           // to be replaced
+	PhaseCrashLoopBackOff        Phase = "CrashLoopBackOff" // its creation failed and is retried
 	PhaseTerminating             Phase = "Terminating"
 	PhaseInPlaceUpdating         Phase = "InPlaceUpdating"
 	PhaseInPlaceUpdateSuccessful Phase = "InPlaceUpdateSuccessful"
@@ -324,8 +324,8 @@ type RolloutMarks struct {
 	Keep bool
 }
 
-// Stages of an operation of kind OperationUpdate. StageSyncNode has failed if the API server rejects a part of
-// the node template; the machine works all the same.
+// Stages of an operation of kind OperationUpdate. A failure at StageSyncNode says that the API server rejects
+// a part of the node template; the machine works all the same.
 const (
 	StageUpdateVM Stage = "UpdateVM"
 	StageSyncNode Stage = "SyncNode"
@@ -372,8 +372,7 @@ func (s *Status) UpdateStage() Stage {
 	return StageCandidate
 }
 
-// AvailableAt returns when a ready machine has been ready for minReady; zero if it is
-// not ready.
+// AvailableAt returns when a ready machine has been ready for minReady; zero if it is not ready.
 func (m *Machine) AvailableAt(minReady time.Duration) time.Time {
 	if !m.Ready() {
 		return time.Time{}
@@ -463,10 +462,10 @@ func (d *decider) invalidForNode() *object.FieldError {
 	return d.m.Spec.NodeTemplate.InvalidEntry(templatePath)
 }
 
-// templateApplied reports whether the whole template was applied to the node as it is. Then it is valid, and need
-// not be checked in every pass. While condition ConditionSpecValid is set, the template is always checked:
-// otherwise, if the record on the node is wrong, each pass that has read the node would remove the condition, and
-// each pass that has not would set it again.
+// templateApplied reports whether the whole template, as it is now, was applied to the node. Then it is
+// valid, and need not be checked in every pass. While condition ConditionSpecValid is set, the template is
+// always checked: otherwise, if the record on the node is wrong, each pass that has read the node would
+// remove the condition, and each pass that has not would set it again.
 func (d *decider) templateApplied() bool {
 	if d.o.Node == nil || d.o.Node.Node == nil {
 		return false
@@ -488,7 +487,7 @@ func (m *Machine) invalidField() *object.FieldError {
 	return m.Spec.Config.InvalidField("spec.config")
 }
 
-// InvalidField returns the first setting that is out of range, or nil. It is named below path.
+// InvalidField returns the first setting that is out of range, or nil. Its name begins with path.
 func (c *Configuration) InvalidField(path string) *object.FieldError {
 	field := ""
 	switch {

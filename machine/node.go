@@ -56,12 +56,11 @@ type RefusedTemplate struct {
 	Message    string    // the server's, at most 1,024 bytes
 }
 
-// Condition types of a node that decisions read, and reasons of theirs.
+// Types of node conditions that decisions read, and the reasons of NodeTerminating.
 const (
 	NodeReady              = "Ready"
 	NodeReadonlyFilesystem = "ReadonlyFilesystem"
-	// NodeTerminating is set before a node is drained; its reason is one of
-	// ReasonUnhealthy and ReasonScaleDown.
+	// NodeTerminating is set before a node is drained; its reason is ReasonUnhealthy or ReasonScaleDown.
 	NodeTerminating = "Terminating"
 	ReasonUnhealthy = "Unhealthy"
 	ReasonScaleDown = "ScaleDown"
@@ -160,15 +159,15 @@ func (v verdict) String() string { return v.condition + " is " + string(v.status
 
 // The node of a machine may be deleted by a person who wants the machine gone with it, or by a program that
 // deletes all nodes by mistake. The two can't be distinguished, so the machine follows its node within the
-// replacement budget (P45). Until then our finalizer keeps the node, which continues to work, and everything
-// else is decided as usual.
+// replacement budget (invariant P45). Until then our finalizer keeps the node, which continues to work, and
+// everything else is decided as usual.
 
 // nodeDeleting reports whether a node with our finalizer has a deletion timestamp. A node without the
 // finalizer may be a leftover, and decides nothing.
 func nodeDeleting(n *Node) bool { return n.Deleted() && n.HasFinalizer(NodeFinalizer) }
 
-// nodeBeingDeleted returns the machine's node if somebody is deleting it, else nil. It returns nil for a machine
-// that has no node yet, or that is replaced anyway.
+// nodeBeingDeleted returns the machine's node if somebody is deleting it, else nil. It returns nil for a
+// machine that has no node, or that is replaced anyway.
 func (d *decider) nodeBeingDeleted() *Node {
 	switch d.m.Status.Phase {
 	case PhasePending, PhaseRunning, PhaseUnknown, PhaseInPlaceUpdating, PhaseInPlaceUpdateSuccessful, PhaseInPlaceUpdateFailed:
@@ -208,8 +207,8 @@ func (d *decider) awaitNodeDeletionGrant(n *Node) (Plan, bool) {
 	return d.awaitGrant(AskGrant{NodeLeaves: true}, ask, decision.Why{Reason: reasonDeletedNodeRefused, Name: n.Name})
 }
 
-// retryNodeDeletionGrant makes a plan that ends the pass ask for the grant of followNodeDeletion again, and warn that
-// the machine stays until then.
+// retryNodeDeletionGrant makes a plan that ends the pass ask for the grant of followNodeDeletion again, and
+// warn that the machine stays until then.
 func (d *decider) retryNodeDeletionGrant(plan *Plan) {
 	n := d.nodeBeingDeleted()
 	if n == nil || plan.Write != nil || plan.Effect != nil {
@@ -220,8 +219,8 @@ func (d *decider) retryNodeDeletionGrant(plan *Plan) {
 	*plan = lookAgainBy(*plan, wait.At)
 }
 
-// merge removes the entries of last from have, unless another program has changed their value since. Then it adds
-// the entries of want.
+// merge removes the entries of last from a copy of have, unless another program has changed their value
+// since. Then it adds the entries of want.
 func merge(have, last, want map[string]string) map[string]string {
 	out := maps.Clone(have)
 	if out == nil {

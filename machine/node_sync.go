@@ -11,22 +11,24 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// removesStartupTaint reports whether the startup taint is to be removed from a node: the node is healthy,
-// and its machine is about to join or has joined.
+// removesStartupTaint reports whether the taint Keys.NotReadyTaint is to be removed from a node: the node is
+// healthy, and its machine is not Failed, InPlaceUpdating or InPlaceUpdateSuccessful. (The taints of
+// Policy.StartupTaints are removed by other programs.)
 func (d *decider) removesStartupTaint(n *Node) bool {
 	phase := d.m.Status.Phase
 	return phase != PhaseFailed && phase != PhaseInPlaceUpdating && phase != PhaseInPlaceUpdateSuccessful &&
 		n.judge(d.p.nodeConditions(d.m)).healthy()
 }
 
-// outOfSync reports whether a node has to be written. A node that is being deleted is written only if our finalizer
-// keeps it.
+// outOfSync reports whether a node has to be written. A node that is being deleted is written only if our
+// finalizer keeps it.
 func (d *decider) outOfSync(n *Node) bool {
 	return !(d.specInSync(n) && d.capacityInSync(n)) && (!n.Deleted() || nodeDeleting(n))
 }
 
-// syncNode brings a node up to date: machine label, finalizer, template, virtual capacity of the class, and the marks
-// of rollouts, in-place updates and preservation. It removes the startup taint from a healthy node.
+// syncNode brings a node up to date: machine label, finalizer, template, virtual capacity of the class, and
+// the marks of rollouts, in-place updates and preservation. It removes the taint Keys.NotReadyTaint, see
+// removesStartupTaint.
 func (d *decider) syncNode(n *Node) Plan {
 	if d.statusMayBeStale(n) {
 		return d.confirmStatus(n)
@@ -55,8 +57,8 @@ func (d *decider) allowedEntries(n *Node) entries {
 	return allEntries
 }
 
-// fallbacks returns the nodes to write if the server rejects the whole template: each leaves out the entries of one
-// kind, and the last one all entries.
+// fallbacks returns the nodes to write if the server rejects the whole template: each leaves out the entries
+// of one kind, and the last one all entries.
 func (d *decider) fallbacks(n *Node) (nodes []*Node) {
 	if d.templateRefused(n) {
 		return nil
@@ -77,7 +79,8 @@ func (d *decider) fallbacks(n *Node) (nodes []*Node) {
 	return nodes
 }
 
-// partialNode returns a node with some entries of the template, and the record that the server rejected the others.
+// partialNode returns a node with some entries of the template, and the record that the server rejected the
+// others.
 func (d *decider) partialNode(n *Node, with entries) *Node {
 	part := n.toApply()
 	d.applyToNode(part, with)
@@ -120,7 +123,7 @@ func (d *decider) retryRefused(plan *Plan, n *Node) {
 	*plan = lookAgainBy(*plan, n.Applied.Refused.At.Add(undoneRetry))
 }
 
-// toApply returns a copy for applyToNode. It is Clone, without what applyToNode replaces anyway.
+// toApply returns a copy for applyToNode. It shares with n what applyToNode replaces anyway.
 func (n *Node) toApply() *Node {
 	c := *n
 	meta := object.Meta{Finalizers: n.Finalizers, Owner: n.Owner}
@@ -131,9 +134,9 @@ func (n *Node) toApply() *Node {
 	return &c
 }
 
-// syncUndone reports whether the node is out of sync only because another program keeps changing it back. It is
-// called when this pass has nothing left to write. Such a machine may join nevertheless, unless its node still has
-// the startup taint.
+// syncUndone reports whether the node is out of sync only because another program keeps changing it back. It
+// is called when this pass has nothing left to write. The machine may join nevertheless, unless its node
+// still has the taint Keys.NotReadyTaint.
 func (d *decider) syncUndone(n *Node) bool {
 	return (d.o.NodeSynced == nil || d.o.NodeSynced.Code == codes.OK) && !n.hasTaint(d.p.Keys.NotReadyTaint)
 }
@@ -148,7 +151,7 @@ func (d *decider) syncOutdated(n *Node) bool {
 	return !want.Applied.Preserved.equal(&have.Preserved) || !want.Applied.Update.equal(&have.Update)
 }
 
-// whyOutOfSync says why a node is out of sync although it was written.
+// whyOutOfSync says why a node is out of sync although it was written, or its changes are delayed.
 func (d *decider) whyOutOfSync(n *Node) decision.Why {
 	answer := d.o.NodeSynced
 	switch {
@@ -161,8 +164,8 @@ func (d *decider) whyOutOfSync(n *Node) decision.Why {
 	return decision.Why{Reason: reasonSyncFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
 }
 
-// retrySync returns the plan that ends the pass, with a time to retry the node soon. A node that can't be
-// written delays nothing else.
+// retrySync makes a plan that ends the pass retry a node that is out of sync, and warn why it is. A node that
+// can't be written delays nothing else.
 func (d *decider) retrySync(n *Node, plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan
@@ -177,9 +180,9 @@ func (d *decider) retrySync(n *Node, plan Plan) Plan {
 	return lookAgainBy(plan, at)
 }
 
-// specInSync reports whether applyToNode would not change labels, annotations and taints. Passes of settled
-// machines spend most of their time here, so it allocates nothing, and does not compare the record while the
-// generation is the same.
+// specInSync reports whether the node is as applyToNode would leave it, except for its capacity. Passes of
+// settled machines spend most of their time here, so it allocates nothing, and does not compare the template
+// with the record (Node.Applied) while the generation is the same.
 func (d *decider) specInSync(n *Node) bool {
 	labeled := d.nodeOwner == d.m.Name && d.nodeOwner != ""
 	if !labeled && d.machineLabelKey() != "" || !n.HasFinalizer(NodeFinalizer) || d.removesStartupTaint(n) && n.hasTaint(d.p.Keys.NotReadyTaint) {
@@ -248,9 +251,9 @@ func (d *decider) virtualCapacity() map[string]string {
 	return all
 }
 
-// mapInSync reports whether want is on the node and was applied last. recordCurrent says that the record need not
-// be compared. For the library's own keys only the record is compared. marks is how many entries the record has in
-// addition to want; they are compared elsewhere.
+// mapInSync reports whether want is on the node and was applied last. recordCurrent says that the record need
+// not be compared. For the library's own keys only the record is compared. marks is how many entries the
+// record has in addition to want; they are compared elsewhere.
 func (d *decider) mapInSync(have, last, want map[string]string, own func(*Keys, string) bool, recordCurrent bool, marks int) bool {
 	if !recordCurrent && len(last) != len(want)+marks {
 		return false
@@ -283,8 +286,8 @@ func (d *decider) startupTaintDone(last []object.Taint, t object.Taint) bool {
 	return d.addedOnce(t.Key) && slices.Contains(last, t)
 }
 
-// addedOnce reports whether a taint with this key is added only once: it is a startup taint, which another program
-// removes when the node is ready for it.
+// addedOnce reports whether a taint with this key is added only once: it is a startup taint, which another
+// program removes when the node is ready for it.
 func (d *decider) addedOnce(key string) bool {
 	return key != "" && key == d.p.Keys.CriticalComponents || strings.HasPrefix(key, autoscalerStartup) ||
 		slices.Contains(d.p.StartupTaints, key)
@@ -293,8 +296,8 @@ func (d *decider) addedOnce(key string) bool {
 // autoscalerStartup is the prefix of taints that the cluster autoscaler treats as startup taints.
 const autoscalerStartup = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
-// isNotReadyTaint reports whether a taint has Keys.NotReadyTaint. Nodes register with it, and it is removed when they
-// join, even if a template has it, too.
+// isNotReadyTaint reports whether a taint has Keys.NotReadyTaint. Nodes register with it, and it is removed
+// when they join, even if a template has it, too.
 func (d *decider) isNotReadyTaint(t object.Taint) bool {
 	return t.Key != "" && t.Key == d.p.Keys.NotReadyTaint
 }
@@ -351,8 +354,9 @@ func (d *decider) applyToNode(n *Node, with entries) {
 	n.AddFinalizer(NodeFinalizer)
 }
 
-// mergeExceptOwn is merge, but leaves the library's own entries alone even if the template has them. Otherwise
-// template and in-place update would overwrite each other forever.
+// mergeExceptOwn is merge, but leaves the library's own entries alone even if the template has them.
+// Otherwise template and in-place update would overwrite each other forever. own reports whether a key is the
+// library's.
 func (d *decider) mergeExceptOwn(have, last, want map[string]string, own func(*Keys, string) bool) map[string]string {
 	out := merge(have, last, want)
 	for _, changed := range [...]map[string]string{last, want} {
@@ -369,8 +373,9 @@ func (d *decider) mergeExceptOwn(have, last, want map[string]string, own func(*K
 	return out
 }
 
-// statusMayBeStale reports whether the node records an update in place that began after the machine's status was
-// written. Then the status may be stale, and the node must not be reverted to it.
+// statusMayBeStale reports whether the node records another in-place update than the status, which began when
+// the machine entered its phase or later. Then the status may be stale, and the node must not be reverted to
+// it.
 func (d *decider) statusMayBeStale(n *Node) bool {
 	since := n.Applied.Update.Since
 	if d.o.Fresh || since.IsZero() {

@@ -97,8 +97,8 @@ type nodeChange struct {
 	undo func() // nil: it can't be undone separately
 }
 
-// nodeChanges returns how a synced node differs from the observed one. Changes of an in-place update belong to one
-// record and can't be undone separately.
+// nodeChanges returns how a synced node (want) differs from the observed one. Changes of an in-place update
+// belong to one record and can't be undone separately.
 func (d *decider) nodeChanges(n *Node, want *Node) []nodeChange {
 	k := &d.p.Keys
 	all := mapChanges("label ", n.Labels, want.Labels, func(key string) bool { return key != k.NodeMachine && ownLabel(k, key) })
@@ -117,7 +117,8 @@ func (d *decider) nodeChanges(n *Node, want *Node) []nodeChange {
 	return all
 }
 
-// mapChanges returns the changes between two maps. inseparable reports keys whose change can't be undone separately.
+// mapChanges returns the changes between two maps. inseparable reports whether the change of a key can't be
+// undone separately.
 func mapChanges(kind string, have, want map[string]string, inseparable func(key string) bool) (all []nodeChange) {
 	keys := slices.Collect(maps.Keys(have))
 	for key := range want {
@@ -165,8 +166,9 @@ func taintChanges(have, want *Node) (all []nodeChange) {
 	return all
 }
 
-// revertDelayedChanges undoes the delayed changes in want. It returns the remaining changes, the names of the delayed ones,
-// and when the first of them is due.
+// revertDelayedChanges undoes the delayed changes in want. It returns the remaining changes, the names of the
+// delayed ones, and when the first of them is due. A delayed change that can't be undone is written with the
+// remaining ones, if there are any.
 func (d *decider) revertDelayedChanges(n *Node, want *Node) (due []NodeChange, delayed []string, at time.Time) {
 	var inseparable []NodeChange
 	for _, c := range d.nodeChanges(n, want) {
@@ -191,7 +193,7 @@ func (d *decider) revertDelayedChanges(n *Node, want *Node) (due []NodeChange, d
 	return due, delayed, at
 }
 
-// syncedNode returns a copy of the node that is in sync.
+// syncedNode returns a copy of the node as it should be.
 func (d *decider) syncedNode(n *Node) *Node {
 	want := n.toApply()
 	d.applyToNode(want, d.allowedEntries(n))

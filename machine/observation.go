@@ -47,8 +47,8 @@ type NodeAnswer struct {
 }
 
 // Observation is what a decision about one machine is made from. Before the first Decide of a pass, the
-// caller fills in Machine, Class, Secret and, if a node name is known, Node from its caches. The other
-// pointers are the answers to effects of this pass; nil: not asked for.
+// caller fills in Machine, Class, Secret and, if a node name is known, Node from its caches. Each Effect
+// names the field that its answer goes into; nil: not asked for in this pass.
 type Observation struct {
 	Machine *Machine
 	Class   *Class // nil: the class does not exist
@@ -147,12 +147,12 @@ type ClassBackoff struct {
 
 // String says which class the provider refuses, and why: "creations of class small in zone a are
 // refused with RESOURCE_EXHAUSTED since 2026-03-01T09:00:00Z".
-func (h *ClassBackoff) String() string {
-	text := "creations of class " + h.Class
-	if h.Zone != "" {
-		text += " in zone " + h.Zone
+func (b *ClassBackoff) String() string {
+	text := "creations of class " + b.Class
+	if b.Zone != "" {
+		text += " in zone " + b.Zone
 	}
-	return text + " are refused with " + h.Code.Contract() + " since " + h.Since.UTC().Format(time.RFC3339)
+	return text + " are refused with " + b.Code.Contract() + " since " + b.Since.UTC().Format(time.RFC3339)
 }
 
 // CreatePermit is the answer to AskCreate.

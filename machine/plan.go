@@ -41,8 +41,9 @@ type Plan struct {
 	Warn decision.Why
 }
 
-// Effect is one call to provider or cluster; its answer goes into the
-// observation's field of the same name. Effects carry no secrets.
+// Effect is one call to the provider or the cluster, or a question to the caller (AskCreate, AskGrant,
+// AskUpdate). The comment of each names the field of the observation that its answer goes into. Effects
+// carry no secrets.
 //
 //sumtype:decl
 type Effect interface{ effect() }
@@ -75,10 +76,9 @@ type FindNode struct {
 	Forced bool
 }
 
-// SyncNode writes Node, a changed copy of the node observed, under its
-// version (Observation.NodeSynced; the written node replaces Observation.Node).
-// Capacity is written before the rest: Applied, which is written with the rest, is
-// the only record of what to remove again.
+// SyncNode writes Node, a changed copy of the observed node, under its version (Observation.NodeSynced; the
+// written node replaces Observation.Node). Capacity is written first, and then all else: that includes
+// Applied, the only record of what to remove again.
 type SyncNode struct {
 	Node     *Node
 	Spec     bool // metadata, taints and Applied differ
@@ -92,8 +92,8 @@ type SyncNode struct {
 	Changes []NodeChange
 }
 
-// MarkNode sets a condition on the node, under its version
-// (Observation.NodeMarked; the written node replaces Observation.Node).
+// MarkNode sets a condition on the node, under its version (Observation.NodeMarked; the written node
+// replaces Observation.Node).
 type MarkNode struct {
 	Node      *Node
 	Condition object.Condition
@@ -135,16 +135,16 @@ type DetachVolumes struct {
 // off (Observation.CreatePermit). The permission lasts until CreateVM is answered or the pass ends.
 type AskCreate struct{}
 
-// AskGrant asks the replacement budget whether this machine may be given up now (Observation.Grant):
-// marked Failed or, with NodeLeaves, deleted because its node is being deleted. The answer must count all
-// grants given before, from a live read.
+// AskGrant asks the replacement budget (package safety/replacement) whether this machine may be given up now
+// (Observation.Grant): marked Failed or, with NodeLeaves, deleted because its node is being deleted. The
+// answer must count all grants given before, from a live read.
 type AskGrant struct{ NodeLeaves bool }
 
 // AskUpdate asks whether this machine's VM may be updated now (Observation.UpdateTurn). The answer limits
 // the load on the provider, and stops an update that fails everywhere. Safety does not depend on it.
 type AskUpdate struct{}
 
-// EnsureToken makes sure that the machine has a bootstrap token that is valid until then, in whole seconds
+// EnsureToken makes sure that the machine has a bootstrap token that is valid to Until, in whole seconds
 // (Observation.TokenEnsured). For the rest of the pass it is in the user data that drivers get.
 type EnsureToken struct{ Until time.Time }
 
@@ -174,7 +174,7 @@ func (EnsureToken) effect()    {}
 func (RenewToken) effect()     {}
 func (RemoveToken) effect()    {}
 
-// The reasons of decisions about one machine.
+// The reasons of decisions about one machine. Other packages match on the exported ones.
 var (
 	reasonSpecInvalid          = decision.NewReason("SpecInvalid", "{name} {detail}; waiting for a change")
 	reasonSpecValid            = decision.NewReason("SpecValid", "the spec is valid again")

@@ -36,9 +36,9 @@ type Policy struct {
 	Grace time.Duration
 	// PreserveTimeout is how long a machine is preserved for inspection. Default 96 h.
 	PreserveTimeout time.Duration
-	// HookTimeout is how long hooks may block one stage of a machine's deletion, the drain or the VM's
-	// deletion, from when the first of them does. The label that forces a deletion overrides them.
-	// Default 2 h. object.Off: no limit.
+	// HookTimeout is how long hooks (annotations Keys.PreDrainHook and Keys.PreTerminateHook) may block one
+	// stage of a machine's deletion, the drain or the VM's deletion, from when the first of them does. The label
+	// that forces a deletion overrides them. Default 2 h. object.Off: no limit.
 	HookTimeout time.Duration
 	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. Default as the recovery table's long
 	// class, 10 min.
@@ -59,8 +59,8 @@ type Policy struct {
 	// taints are Keys.CriticalComponents and those of the cluster autoscaler, which begin with
 	// startup-taint.cluster-autoscaler.kubernetes.io/. Default: none.
 	StartupTaints []string
-	// ProviderIDsMatch is declared by a driver whose provider IDs equal those on nodes. Then a different
-	// ID on a node is another VM's, unless it is the same in another spelling (object.Alike).
+	// ProviderIDsMatch says that the driver declares that its provider IDs equal those on nodes. Then a
+	// different ID on a node is another VM's, unless it is the same in another spelling (object.Alike).
 	ProviderIDsMatch bool
 	Keys             Keys
 }
@@ -90,8 +90,7 @@ type Keys struct {
 	// that is Failed.
 	Preserve, PreservedTaint string
 
-	// AvoidTaint is the key of the taint, with effect PreferNoSchedule, on
-	// nodes with RolloutMarks.Avoid.
+	// AvoidTaint is the key of the taint, with effect PreferNoSchedule, on nodes with RolloutMarks.Avoid.
 	AvoidTaint string
 	// KeepNode is the annotation on nodes with RolloutMarks.Keep that keeps autoscalers from removing
 	// them. KeptByUs is written with it, and distinguishes it from one that somebody else wrote.

@@ -28,10 +28,10 @@ type preserveRequest struct {
 	invalid decision.Why // an unknown value of the annotation; zero: none
 }
 
-// preservationRequest reads what is requested. The node's annotation takes precedence; while the node is missing,
-// its last request stays in force unless the machine has one. An unknown value is ignored with a warning. If the
-// node never had a valid value, an unknown one does not override the machine's annotation: the machine's set would
-// wait forever for that annotation to take effect.
+// preservationRequest reads what is requested. The node's annotation takes precedence; while the node is
+// missing, its last request stays in force unless the machine has one. An unknown value is ignored with a
+// warning. If the node never had a valid value, an unknown one does not override the machine's annotation:
+// otherwise the machine's set would wait forever for that annotation to take effect.
 func (d *decider) preservationRequest() preserveRequest {
 	key, nodeAsked := d.p.Keys.Preserve, d.m.Status.Preservation.NodeAsked
 	if key == "" {
@@ -120,26 +120,26 @@ func (d *decider) preserve() (Plan, bool) {
 
 // nextPreservation returns the record for a machine in this phase, and why it changes.
 func (d *decider) nextPreservation(phase Phase) (Preservation, decision.Why) {
-	p, w := d.m.Status.Preservation, d.preservationRequest()
-	p.NodeAsked = p.NodeAsked || w.byNode
+	p, request := d.m.Status.Preservation, d.preservationRequest()
+	p.NodeAsked = p.NodeAsked || request.byNode
 	p.TakenOver = p.TakenOver && (!p.Since.IsZero() || d.mayHavePreservationMarks())
-	if !w.known {
-		w.value, w.known = p.Request, true // the last request stays in force
+	if !request.known {
+		request.value, request.known = p.Request, true // the last request stays in force
 	}
-	why := decision.Why{Reason: reasonPreserveRequested, Name: d.p.Keys.Preserve, Detail: w.value}
-	changed := w.value != p.Request
+	why := decision.Why{Reason: reasonPreserveRequested, Name: d.p.Keys.Preserve, Detail: request.value}
+	changed := request.value != p.Request
 	switch {
 	case !p.Since.IsZero() && !p.Active(d.now):
 		why = decision.Why{Reason: reasonPreserveExpired, For: p.Until.Sub(p.Since)}
 		d.endPreservation(&p)
-	case !p.Since.IsZero() && !w.appliesIn(phase):
-		why = decision.Why{Reason: reasonPreserveStopped, Detail: w.value}
+	case !p.Since.IsZero() && !request.appliesIn(phase):
+		why = decision.Why{Reason: reasonPreserveStopped, Detail: request.value}
 		d.endPreservation(&p)
 		p.Request = ""
-	case w.appliesIn(phase) && changed:
+	case request.appliesIn(phase) && changed:
 		timeout := d.p.preserveTimeout(d.m)
-		p.Request, p.Since, p.Until, p.Ended = w.value, d.stamp(), wholeSecond(d.now.Add(timeout)), time.Time{}
-		why = decision.Why{Reason: reasonPreserve, Detail: w.value, For: timeout}
+		p.Request, p.Since, p.Until, p.Ended = request.value, d.stamp(), wholeSecond(d.now.Add(timeout)), time.Time{}
+		why = decision.Why{Reason: reasonPreserve, Detail: request.value, For: timeout}
 	case p.Since.IsZero() && changed:
 		p.Request = "" // it may be requested again
 	}
@@ -260,8 +260,8 @@ func (d *decider) reconcileFailedNode(n *Node, idle Plan) Plan {
 	return plan
 }
 
-// recoveredWhilePreserved reports whether a machine that failed for its health is healthy again. A machine whose
-// creation or update failed stays Failed even with a healthy node.
+// recoveredWhilePreserved reports whether a machine that failed for its health is healthy again. A machine
+// whose creation or update failed stays Failed even with a healthy node.
 func (d *decider) recoveredWhilePreserved(n *Node) bool {
 	op := &d.m.Status.LastOperation
 	return op.Kind == OperationHealthCheck && op.Stage == StageNone && n.judge(d.p.nodeConditions(d.m)).healthy()
@@ -379,8 +379,8 @@ func (p *PreservedMarks) equal(q *PreservedMarks) bool {
 	return p.Since.Equal(q.Since) && p.Cordoned == q.Cordoned && p.Tainted == q.Tainted && p.Kept == q.Kept
 }
 
-// setPreservedCondition sets condition Preserved on the node. It finds no plan if the condition is set, or if this
-// pass has tried.
+// setPreservedCondition sets condition Preserved on the node. It finds no plan if the condition is set, if
+// this pass has tried, or if the write is delayed because another program keeps undoing it.
 func (d *decider) setPreservedCondition(n *Node) (Plan, bool) {
 	c, set := d.preservedCondition(n)
 	if !set || d.o.NodeMarked != nil {
@@ -393,8 +393,8 @@ func (d *decider) setPreservedCondition(n *Node) (Plan, bool) {
 	return Plan{Effect: mark, Why: decision.Why{Reason: reasonSetPreserved, Name: n.Name, Detail: string(c.Status)}}, true
 }
 
-// retractPreservedCondition is setPreservedCondition for a machine that is no longer preserved. It comes before
-// the other changes of the node, so that one write removes all the rest.
+// retractPreservedCondition is setPreservedCondition for a machine that is no longer preserved. It comes
+// before the other changes of the node, so that one write removes all the rest.
 func (d *decider) retractPreservedCondition(n *Node) (Plan, bool) {
 	if d.preserved() {
 		return Plan{}, false

@@ -8,10 +8,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// preservationMarks returns what the preservation has changed on the node, as recorded. If another manager began it
-// and left no record, the marks on the node are that manager's. But annotation Keys.KeepNode without Keys.KeptByUs is
-// a user's, because that manager sets both. A cordon beside the taint is a user's, because that manager sets only one
-// of them.
+// preservationMarks returns what the preservation has changed on the node, as recorded. If another manager
+// began it and left no record, the marks on the node are that manager's. But annotation Keys.KeepNode without
+// Keys.KeptByUs is a user's, because that manager sets both. A cordon beside the taint is a user's, because
+// that manager sets only one of them.
 func (d *decider) preservationMarks(n *Node) PreservedMarks {
 	have, p := n.Applied.Preserved, &d.m.Status.Preservation
 	byOther := p.TakenOver || d.preserved() && n.saysPreserved() // we set the condition only after the record
@@ -34,9 +34,9 @@ func (d *decider) preservationUnrecorded(n *Node) bool {
 	return n.Applied.Preserved == (PreservedMarks{}) && d.preservationMarks(n) != (PreservedMarks{})
 }
 
-// wantedPreservation returns the marks that the node should have. After the end they stay until the condition is
-// changed, so that the record exists as long as the condition. The node of a machine that stays Failed keeps
-// cordon and taint until the machine is replaced.
+// wantedPreservation returns the marks that the node should have. After the end of the preservation they stay
+// until condition Preserved is changed, so that the record exists as long as the condition. The node of a
+// machine that stays Failed keeps cordon and taint until the machine is replaced.
 func (d *decider) wantedPreservation(n *Node, have PreservedMarks) PreservedMarks {
 	failed := d.m.Status.Phase == PhaseFailed
 	keys, t := &d.p.Keys, &d.m.Spec.NodeTemplate
@@ -84,8 +84,8 @@ func (d *decider) keptByUsInSync(n *Node) bool {
 	return key == "" || has(d.m.Spec.NodeTemplate.Annotations, key) || keeps(n.Annotations, key)
 }
 
-// dropKeepAnnotations removes our annotations from a changed copy of the node. It comes before the rollout's
-// marks, which may use the same keys.
+// dropKeepAnnotations removes our annotations from a changed copy of the node, unless they are still wanted.
+// It comes before the rollout's marks, which may use the same keys.
 func (d *decider) dropKeepAnnotations(n *Node, have PreservedMarks) {
 	if !have.Kept || d.wantedPreservation(n, have).Kept {
 		return

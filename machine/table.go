@@ -147,12 +147,12 @@ var (
 // PhaseTable is the state machine of Status.Phase. It is shared; do not change it.
 func PhaseTable() *Table { return phases }
 
-// DeletionTable is the state machine of the stages of a deletion, kept in
-// LastOperation.Stage while the phase is Terminating. It is shared; do not change it.
+// DeletionTable is the state machine of the stages of a deletion, kept in LastOperation.Stage while the phase
+// is Terminating. It is shared; do not change it.
 func DeletionTable() *Table { return deletions }
 
-// UpdateTable is the state machine of the stages of an in-place update, kept in
-// LastOperation.Stage while the operation is InPlaceUpdate. It is shared; do not change it.
+// UpdateTable is the state machine of the stages of an in-place update, kept in LastOperation.Stage while the
+// operation is InPlaceUpdate. It is shared; do not change it.
 func UpdateTable() *Table { return updates }
 
 func newPhaseTable() *Table {
@@ -258,10 +258,11 @@ type Guard func(o *Observation, p *Policy) decision.Why
 // GuardOf returns the guard of an edge of the tables of machines, or nil.
 //
 //   - A VM is created only if the fleet is not frozen, and the machine has no VM and is not being deleted.
-//   - A machine fails for its health only with a grant, and not while the fleet is frozen.
+//   - A machine fails for its health only with a grant of the replacement budget, if there is one, and not
+//     while the fleet is frozen.
 //   - The deletion passes the VM only if DeleteMachine has answered OK or NOT_FOUND, or if the status records
 //     that no VM was ever created.
-//   - The finalizer is removed only if the node is gone, or is not the machine's.
+//   - The finalizer is removed only if the node is gone, or is not the machine's, or there is no cluster.
 func GuardOf(table string, e Edge) Guard {
 	switch {
 	case table == phases.Name && e.On == eventCreate:

@@ -38,9 +38,9 @@ func (d *decider) verdictAt(base time.Time, wait time.Duration) time.Time {
 	return deadline
 }
 
-// retryAt returns when the recovery table of package codes allows the next attempt after the stored
-// failure. Zero: now. The attempt is made at once if the machine, its class or its secrets have changed.
-// A failure with a time in the future is ignored, because it could delay the attempt without end.
+// retryAt returns when the next attempt after the stored failure is allowed, by the recovery table of
+// package codes and Policy.WaitForChange. Zero: now, also if the machine, its class or its secrets have
+// changed. A failure with a time in the future is ignored, because it could delay the attempt without end.
 func (d *decider) retryAt(call codes.Call) time.Time {
 	op := &d.m.Status.LastOperation
 	if op.State != StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
@@ -90,11 +90,11 @@ func (d *decider) retryLater(name string, at, deadline time.Time) Plan {
 }
 
 const (
-	nodeRetry   = 5 * time.Second  // after a write of a node that failed
+	nodeRetry   = 5 * time.Second  // after a failed write of a node, or another failed call to the cluster
 	undoneRetry = 10 * time.Minute // after a write of a node that another program undoes each time
 )
 
-// lookAgainBy returns the plan. If it ends the pass, its At becomes at, unless it is earlier already.
+// lookAgainBy returns the plan. If the plan ends the pass, its At is not later than the given time.
 func lookAgainBy(plan Plan, at time.Time) Plan {
 	if plan.Write == nil && plan.Effect == nil && (plan.At.IsZero() || at.Before(plan.At)) {
 		plan.At = at
@@ -116,8 +116,8 @@ func (d *decider) creationDeadline() time.Time {
 	return d.verdictAt(d.creationBase(), d.p.creationTimeout(d.m))
 }
 
-// creationBase returns when the creation timeout begins: with the machine's creation, or with its first
-// step if that is still to come.
+// creationBase returns when the creation timeout begins: with the machine's creation, or now if the first
+// step is still to come (creationNotBegun).
 func (d *decider) creationBase() time.Time {
 	if d.creationNotBegun() {
 		return d.now
@@ -125,8 +125,8 @@ func (d *decider) creationBase() time.Time {
 	return d.m.CreatedAt
 }
 
-// creationNotBegun reports whether no step of the creation is recorded, or the provider's rate limit
-// delays the calls.
+// creationNotBegun reports whether no step of the creation is recorded (the record of a class backoff is
+// none), or the provider's rate limit delays the calls.
 func (d *decider) creationNotBegun() bool {
 	return d.o.Paced || d.m.Status.Phase == PhaseNew || d.classBackoffRecorded()
 }

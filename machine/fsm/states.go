@@ -121,7 +121,8 @@ func (s *States[M]) find(table string) int {
 	return -1
 }
 
-// configure adds the edges of a table to a machine. name maps the name of a state.
+// configure adds the edges of a table to a state machine of stateless. name returns what a state is called
+// there.
 func configure(sm *stateless.StateMachine, t *machine.Table, guard func(machine.Edge) Guard, name func(string) string) error {
 	type trigger struct {
 		from string
@@ -212,7 +213,8 @@ func (s *States[M]) Fire(ctx context.Context, before, after *M, seen any, moves 
 	return nil
 }
 
-// startedAgain reports whether an object that was moved to a final state is in the initial state again.
+// startedAgain reports whether an object that was moved to a final state is in the initial state again. An
+// in-place update that has ended at StageInService reads as StageCandidate.
 func (r *running[M]) startedAgain(led, now string) bool {
 	return now == r.Table.Initial && slices.Contains(r.Table.Final, led)
 }
@@ -240,7 +242,7 @@ func (r *running[M]) fire(ctx context.Context, state *string, seen any, move mac
 	return nil
 }
 
-// cell holds the state of the object during one call.
+// cell holds the state of the object during one call of Fire. It is in the context of the call.
 type cell struct {
 	state   string
 	set     bool
