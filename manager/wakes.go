@@ -467,7 +467,7 @@ func (o *Options) poolsOfSecret(ctx context.Context, old, new any) []object.Key 
 // poolsOfNode wakes the pool of a node's instance, if what it counts may have changed.
 func (o *Options) poolsOfNode(ctx context.Context, old, new any) []object.Key {
 	a, b := both[*machine.Node](old, new)
-	if a != nil && b != nil && samePoolNode(a, b) {
+	if a != nil && b != nil && samePoolNode(a, b, o.Policies.Pool.Keys.Replace) {
 		return nil
 	}
 	var keys []object.Key
@@ -480,9 +480,9 @@ func (o *Options) poolsOfNode(ctx context.Context, old, new any) []object.Key {
 	return keys
 }
 
-// samePoolNode reports whether two states of a node are the same for its pool. Of the annotations it compares
-// only how many there are.
-func samePoolNode(a, b *machine.Node) bool {
+// samePoolNode reports whether two states of a node are the same for its pool. replace is the annotation that
+// asks for a replacement.
+func samePoolNode(a, b *machine.Node, replace string) bool {
 	status := func(n *machine.Node) object.ConditionStatus {
 		if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil {
 			return c.Status
@@ -490,5 +490,5 @@ func samePoolNode(a, b *machine.Node) bool {
 		return object.Unknown
 	}
 	return a.ProviderID == b.ProviderID && a.UID == b.UID && a.Deleted() == b.Deleted() && status(a) == status(b) &&
-		len(a.Annotations) == len(b.Annotations)
+		a.Annotations[replace] == b.Annotations[replace]
 }

@@ -51,6 +51,29 @@ func TestPoolLife(t *testing.T) {
 	assert.Equal(t, before, l.writes, "a settled pool was written")
 }
 
+// TestReplaceRequestWakes: a pool is reconciled when the replacement of an instance is requested on its node, also if
+// the annotation was there with another value, but not for any other annotation.
+func TestReplaceRequestWakes(t *testing.T) {
+	l := startUnkilled(newPoolWorld(t))
+	l.runFor(4 * time.Minute)
+	nodes, err := l.nodes.List(t.Context(), store.Query{})
+	require.NoError(t, err)
+	old := nodes[0].Clone()
+	old.Annotations = map[string]string{machinepool.DefaultPolicy().Keys.Replace: "false"}
+	requested, other := old.Clone(), old.Clone()
+	requested.Annotations[machinepool.DefaultPolicy().Keys.Replace] = "true"
+	other.Annotations["other"] = "true"
+	woken := 0
+	for _, wake := range l.process.Wakes() {
+		if wake.From == manager.KindNode && wake.To == manager.KindPool {
+			require.Equal(t, []object.Key{poolKey}, wake.Keys(t.Context(), old, requested))
+			require.Empty(t, wake.Keys(t.Context(), old, other))
+			woken++
+		}
+	}
+	require.Equal(t, 1, woken)
+}
+
 // TestPoolKilledAnywhere kills the manager at every call to any port, once before and once after the call takes
 // effect. The pool ends as without the kill, with one group and no additional instance.
 // Invariants: P34 P36
