@@ -131,6 +131,7 @@ func query(text []byte) ([]byte, int) {
 	return percent(text)
 }
 
+// hexByte returns the byte of two hexadecimal digits, and n, the length of their escape; or zero.
 func hexByte(a, b byte, n int) ([]byte, int) {
 	high, low := hexDigit(a), hexDigit(b)
 	if high < 0 || low < 0 {

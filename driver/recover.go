@@ -16,8 +16,8 @@ type Panic struct {
 }
 
 // Recover turns a panic of the driver into an INTERNAL error that names the call, without the
-// panic's value. The effects of the call are then unknown. The calling goroutine calls report first;
-// report may be nil.
+// panic's value. The effects of the call are then unknown. The calling goroutine calls the function
+// report first; report may be nil.
 //
 // A call of runtime.Goexit is reported too, and ends the calling goroutine; with Track outside, the
 // answer is INTERNAL even so. A panic in a goroutine that the driver started can't be caught.

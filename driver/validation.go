@@ -148,8 +148,8 @@ type Bound struct {
 	Text *string
 	Size int
 	Drop func()
-	// Unfit removes from the response each text of the part for which shows returns true, and reports
-	// whether there was any: the text shows a value of a secret. Nil: the part is not searched.
+	// Unfit removes from the response each text of the part that shows a value of a secret (the
+	// function shows tells), and reports whether there was any. Nil: the part is not searched.
 	Unfit func(shows func(string) bool) bool
 }
 

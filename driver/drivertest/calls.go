@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// The calls of a trial. They go to the driver under test through conformance.Call.
+// These are the calls of a trial. They go to a driver through conformance.Call.
 
 func (r *trial) create(ctx context.Context, m *machine.Machine) (*driver.CreateMachineResponse, error) {
 	return r.createOf(ctx, m, r.setup.Class)

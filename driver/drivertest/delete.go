@@ -62,7 +62,7 @@ func deleteByName(r *trial) {
 	r.total(1, duty)
 }
 
-// recreated returns a machine that was created again under the name of m. Each gets a UID.
+// recreated returns a machine that was created again under the name of m. It gives each a UID.
 func (r *trial) recreated(m *machine.Machine) *machine.Machine {
 	m.UID = m.Name + "-first"
 	again := m.Clone()

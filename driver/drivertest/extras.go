@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Checks of optional calls: updates, volumes, migrations.
+// These are the checks of optional calls: updates, volumes, migrations.
 
 var updateChecks = []check{
 	{"is there where fields are updatable", updateIsDeclared},

@@ -35,7 +35,7 @@ const (
 // fault is what happens to one of the requests from now on.
 type fault struct {
 	kind    faultKind
-	at      int // how many requests pass before it
+	at      int // how many requests still pass before it
 	request string
 	met     chan struct{} // closed when the request has been made
 	release chan struct{} // closed when a request that is held back may go on

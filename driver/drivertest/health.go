@@ -46,8 +46,8 @@ func unhealthyVM(r *trial) {
 	}
 }
 
-// health requires that list and status say whether a VM is unhealthy. The driver must have one of the
-// two.
+// health requires that list and status say whether a VM is unhealthy. If the driver has neither call,
+// the check is not run.
 func (r *trial) health(v vm, unhealthy bool) {
 	r.Helper()
 	lists, answers := r.listHealth(v, unhealthy), r.statusHealth(v, unhealthy)

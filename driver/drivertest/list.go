@@ -47,7 +47,7 @@ func listForgets(r *trial) {
 	r.lists(nil, a, b)
 }
 
-// lists requires that the list has want and nothing else about the given VMs.
+// lists requires that the list has exactly the IDs in want for the machines of these VMs.
 func (r *trial) lists(want map[string][]string, about ...vm) {
 	r.Helper()
 	got, known := r.answered(r.setup.Class)
@@ -84,8 +84,7 @@ var clusterChecks = []check{
 	{"others' VMs are not deleted", clusterDeletes},
 }
 
-// foreign returns a VM of another cluster, with its machine's name free in
-// this one.
+// foreign returns a machine of another cluster, and its VM. The machine's name is free in this cluster.
 func (r *trial) foreign() (*machine.Machine, vm) {
 	r.Helper()
 	if r.setup.OtherCluster == nil {

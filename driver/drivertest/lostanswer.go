@@ -6,8 +6,8 @@ import (
 	"github.com/millwright-go/millwright/driver/conformance"
 )
 
-// The effects of a lost answer: a call took effect at the provider and its answer was lost, because
-// a connection broke or the process died.
+// These checks lose an answer: a call took effect at the provider and its answer was lost, because a
+// connection broke or the process died.
 
 var lostAnswerChecks = []check{
 	{"of a create: the next one adopts", createLost},

@@ -2,7 +2,7 @@ package drivertest
 
 import "github.com/millwright-go/millwright/driver/conformance"
 
-// Checks that others build on.
+// These are the checks that others build on.
 const (
 	createAnswersIt = "Create/answers what the VM is called"
 	createRepeats   = "Create/is idempotent by name"

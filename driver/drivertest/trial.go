@@ -63,8 +63,8 @@ func (r *trial) try(c check) {
 	}
 }
 
-// cleanUp deletes all VMs that the trial may have created. It reports what can't be deleted without
-// a failure, because other checks test deletion.
+// cleanUp deletes all VMs that the trial may have created. What can't be deleted is only logged,
+// because other checks test deletion.
 func (r *trial) cleanUp() {
 	ctx := context.WithoutCancel(r.Ctx)
 	r.mu.Lock()
@@ -119,7 +119,7 @@ type vm struct {
 	node    string
 }
 
-// record returns the machine as the library stores it after a create's answer.
+// record returns the VM of a create's answer, with the machine as the library stores it then.
 func record(m *machine.Machine, a *driver.CreateMachineResponse) vm {
 	recorded := m.Clone()
 	recorded.Spec.ProviderID, recorded.Spec.NodeName = a.ProviderID, a.NodeName
