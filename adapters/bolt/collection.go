@@ -164,8 +164,8 @@ func (c *Collection[T]) readable(ctx context.Context) error {
 	return nil
 }
 
-// write lets the committer call stage in a transaction, and returns the result once it is committed. verb
-// is for errors.
+// write lets the committer call the function stage in a transaction, and returns the result once it is
+// committed. verb is for errors.
 func (c *Collection[T]) write(ctx context.Context, verb string, k object.Key, stage func() (T, error)) (T, error) {
 	var result, none T
 	if err := ctx.Err(); err != nil {

@@ -86,7 +86,7 @@ func list(root string) (map[string]*listed, error) {
 	}
 }
 
-// check adds the mistakes in a package that don't compile to broken.
+// check adds to broken the mistakes in a package that don't compile.
 func (p *listed) check(texts map[string][]byte, all map[string]*listed, broken map[int]bool) error {
 	switches, changed := texts[path.Join(p.dir, "zz_mistake.go")]
 	if !changed || p.Module == nil {
