@@ -58,6 +58,7 @@ func (c *summary) count(d *state) {
 	t := &d.s.Spec.Template
 	v := counter{
 		d:           d,
+		burst:       burst,
 		order:       order{d: d},
 		labels:      flatten(space[0][:0], t.Labels),
 		nodeLabels:  flatten(space[1][:0], t.Spec.NodeTemplate.Labels),
@@ -90,6 +91,7 @@ func (c *summary) count(d *state) {
 // counter counts the machines that are not being deleted.
 type counter struct {
 	d     *state
+	burst int
 	order order
 	// The template's maps, to be looked up in each machine.
 	labels, nodeLabels, annotations []label
@@ -99,7 +101,7 @@ func (v *counter) visit(m *machine.Machine) {
 	c := &v.d.summary
 	full := hasLabels(m.Labels, v.labels)
 	if !v.d.s.Deleted() && !v.matches(m, full) {
-		c.unmatched = appendUpTo(c.unmatched, m, v.d.burst())
+		c.unmatched = appendUpTo(c.unmatched, m, v.burst)
 		return
 	}
 	if full {
@@ -140,7 +142,7 @@ func (v *counter) note(m *machine.Machine) {
 		c.failures++
 		c.failing.offer(ranked{age: -m.CreatedAt.Unix(), machine: m})
 	}
-	if len(c.differing) < v.d.burst() {
+	if len(c.differing) < v.burst {
 		if what := v.difference(m); what != "" {
 			c.differing = append(c.differing, difference{m, what})
 		}
