@@ -78,7 +78,7 @@ func validate[Q request, R any](
 	ctx context.Context, v *validated, req Q, call func(context.Context, Q) (*R, error), rules Validation[R],
 ) (*R, error) {
 	c := req.content()
-	rules.Call, rules.Missing, rules.Cut = c.info(), c.missingField(), v.options.Cut
+	rules.Call, rules.Invalid, rules.Cut = c.info(), c.missingField(), v.options.Cut
 	rules.Class, rules.Secrets = c.class, []*machine.Secret{c.secret}
 	return rules.Do(ctx, func(ctx context.Context) (*R, error) { return call(ctx, req) })
 }

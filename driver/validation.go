@@ -12,9 +12,9 @@ import (
 // violation. Validate uses it, and so does pooldriver.Validate.
 type Validation[R any] struct {
 	Call CallInfo
-	// Missing is what the request lacks, or what else is wrong with it: "the class is missing". Empty:
+	// Invalid is what the request lacks, or what else is wrong with it: "the class is missing". Empty:
 	// nothing.
-	Missing string
+	Invalid string
 	// Secrets are those whose values the answer must not show. Nil secrets are ignored. Text in
 	// Class's provider spec is not secret.
 	Secrets []*machine.Secret
@@ -42,8 +42,8 @@ type Validation[R any] struct {
 // Do makes the call, if the request is valid, and returns the part of its answer that is passed on:
 // the driver's own response, or a changed copy of it.
 func (v Validation[R]) Do(ctx context.Context, call func(context.Context) (*R, error)) (*R, error) {
-	if v.Missing != "" {
-		return nil, codes.Newf(codes.InvalidArgument, "%s was not called: %s", v.Call.Method, v.Missing)
+	if v.Invalid != "" {
+		return nil, codes.Newf(codes.InvalidArgument, "%s was not called: %s", v.Call.Method, v.Invalid)
 	}
 	answered, err := call(ctx)
 	hidden := confidentialOf(ctx, v.Call.Object.Name, v.Class, v.Secrets...)

@@ -23,9 +23,9 @@ type secretValue struct {
 	forms []string // in which it could be printed
 }
 
-// Hide forbids the values of a secret in all answers from now on, except those that the class shows to
+// ForbidInAnswers forbids the values of a secret in all answers from now on, except those that the class shows to
 // everyone, and those shorter than shortest.
-func (r *Trial) Hide(secret *machine.Secret, class *machine.Class) {
+func (r *Trial) ForbidInAnswers(secret *machine.Secret, class *machine.Class) {
 	s := &r.secrets
 	if secret == nil || class == nil {
 		return

@@ -24,7 +24,7 @@ func TestSecretsAreFoundInTheirForms(t *testing.T) {
 	} {
 		record := &recorder{TB: t}
 		r := New(record, Options{})
-		r.Hide(secret, class)
+		r.ForbidInAnswers(secret, class)
 		r.secrets.search(r, "the text", text)
 		if record.Failed() != shown || strings.Contains(record.text(), string(value)) {
 			t.Errorf("%q: found %t, want %t; %s", text, record.Failed(), shown, record.text())

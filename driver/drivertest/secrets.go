@@ -57,7 +57,7 @@ func wrongCredentials(r *trial) {
 	for key := range wrong.Data {
 		wrong.Data[key] = []byte("wrong-" + key + "-of-" + r.Names)
 	}
-	r.Hide(wrong, r.setup.Class) // from here on, no answer may contain these values
+	r.ForbidInAnswers(wrong, r.setup.Class) // from here on, no answer may contain these values
 	right := r.setup.Secret
 	r.setup.Secret = wrong
 	r.anyAnswer(r.machine())

@@ -38,7 +38,7 @@ func newTrial(t testing.TB, s Suite, setup Setup) *trial {
 		Patience: s.Patience, Prompt: s.Prompt, Settle: setup.Settle,
 		Responsive: []driver.Method{codes.CreateMachine, codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs},
 	})}
-	r.Hide(setup.Secret, setup.Class)
+	r.ForbidInAnswers(setup.Secret, setup.Class)
 	return r
 }
 

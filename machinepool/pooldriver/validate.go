@@ -45,11 +45,11 @@ func validate[Q request, R any](
 	call func(context.Context, Q) (*R, error), rules driver.Validation[R],
 ) (*R, error) {
 	base := baseOf(req)
-	rules.Call, rules.Missing, rules.Cut = infoOf(method, base), base.missingField(method), v.cut
-	if rules.Missing == "" {
+	rules.Call, rules.Invalid, rules.Cut = infoOf(method, base), base.missingField(method), v.cut
+	if rules.Invalid == "" {
 		rules.Class, rules.Secrets = base.Class, []*machine.Secret{base.Secret, bootstrapOf(req)}
 		if unfit != nil {
-			rules.Missing = unfit() // any text here refuses the request
+			rules.Invalid = unfit() // any text here refuses the request
 		}
 	}
 	return rules.Do(ctx, func(ctx context.Context) (*R, error) { return call(ctx, req) })

@@ -50,7 +50,7 @@ func newHookMetrics() *hookMetrics {
 		}, []string{"kind", "namespace", "name", "type"}),
 		backoff: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "millwright_class_backoff_seconds",
-			Help: "Wait after the last answer of the provider, which refuses machines of the class.",
+			Help: "While the provider refuses machines of the class: seconds from its last answer to the next attempt.",
 		}, []string{"namespace", "class"}),
 	}
 }

@@ -163,7 +163,7 @@ var secretChecks = []check{
 		for key := range wrong.Data {
 			wrong.Data[key] = []byte("wrong-" + key + "-of-" + r.Names)
 		}
-		r.Hide(wrong, r.setup.Class) // from here on, no answer may contain these values
+		r.ForbidInAnswers(wrong, r.setup.Class) // from here on, no answer may contain these values
 		r.setup.Secret = wrong
 		p := r.pool()
 		for _, a := range attempts {

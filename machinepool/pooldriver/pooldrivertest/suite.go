@@ -140,8 +140,8 @@ func newTrial(t testing.TB, s Suite, setup Setup) *trial {
 		Patience: s.Patience, Prompt: s.Prompt, Settle: setup.Settle,
 		Responsive: []driver.Method{machinepool.CreatePool, machinepool.GetPoolStatus},
 	})}
-	r.Hide(setup.Secret, setup.Class) // no answer may contain its values
-	r.Hide(setup.Bootstrap, setup.Class)
+	r.ForbidInAnswers(setup.Secret, setup.Class) // no answer may contain its values
+	r.ForbidInAnswers(setup.Bootstrap, setup.Class)
 	return r
 }
 
