@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// errNoEdge is the error for a move that would be a fault of this package.
+// errNoEdge is the error for a planned move that is in no table. It would be a bug of this package.
 var errNoEdge = errors.New("machine.Decide: no table has the edge")
 
 // Decide returns what to do next about one machine. It changes none of its arguments, and returns the
@@ -156,8 +156,8 @@ func (d *decider) recordInvalid(bad *object.FieldError) (Plan, bool) {
 	return plan, true
 }
 
-// explainGrace sets the reason GraceAfterStart if the deadline has passed and only the grace after a
-// start keeps the machine.
+// explainGrace sets the reason GraceAfterStart if the deadline has passed, and the machine is not marked
+// Failed only because this process has started a short time ago (Policy.Grace).
 func (d *decider) explainGrace(plan *Plan) {
 	if plan.Write != nil || plan.Effect != nil || plan.At.IsZero() {
 		return
@@ -169,9 +169,8 @@ func (d *decider) explainGrace(plan *Plan) {
 	}
 }
 
-// phaseTimeout returns since when and for how long the machine may be in its phase. After that the machine
-// is marked Failed. In phase InPlaceUpdating its update has failed instead, and in
-// InPlaceUpdateSuccessful the machine becomes Unknown.
+// phaseTimeout returns from when the timeout of the machine's phase counts, and how long it is. The steps decide
+// what happens at its end, and whether it applies.
 func (d *decider) phaseTimeout() (base time.Time, timeout time.Duration) {
 	switch d.m.Status.Phase {
 	case PhaseNew, PhasePending, PhaseCrashLoopBackOff:
@@ -277,6 +276,8 @@ func (d *decider) failure(kind OperationKind, stage Stage, code codes.Code, mess
 	return op
 }
 
+// inputs returns the versions of what a call depends on. If one has changed since a failure, the call is repeated at
+// once.
 func (d *decider) inputs() Inputs {
 	in := Inputs{Machine: d.m.Generation, Secret: d.o.Secret}
 	if d.o.Class != nil {
@@ -324,8 +325,8 @@ func (d *decider) pause() Plan {
 	return d.setStatus(why, func(s *Status) { s.Conditions = object.SetCondition(s.Conditions, want) })
 }
 
-// resume removes the condition Paused, and restarts all timeouts in the same write: the machine was not
-// reconciled while they ran.
+// resume removes the condition Paused, and restarts all timeouts in the same write, except the end of a
+// preservation: the machine was not reconciled while they ran.
 func (d *decider) resume() (Plan, bool) {
 	if object.FindCondition(d.m.Status.Conditions, ConditionPaused) == nil || d.finalizerMissing() {
 		return Plan{}, false

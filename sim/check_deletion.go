@@ -88,14 +88,14 @@ func (w p19) neighbours(m *machine.Machine) (out []*machine.Machine) {
 	return out
 }
 
-// checkKept checks that machines that a user keeps for inspection are the last of their set to be
-// deleted, and that none is deleted while its fleet has room for all of them.
+// checkKept checks that machines that a user keeps for inspection are the last of their set to be deleted, that none
+// is deleted while its fleet has room for all of them, and that none is replaced that was kept since it failed.
 func (w p19) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	if !w.keptByUser(r) {
 		return
 	}
 	m, setChanged := r.last, w.recent(w.setRecords[s.UID].lastChange)
-	asked := m.Annotations[w.setPolicy().Keys.Replace] == "true" && w.recent(r.kept) // the replacement was ordered before the machine failed
+	asked := m.Annotations[w.setPolicy().Keys.Replace] == "true" && w.recent(r.kept) // the order to replace it may be from before it was kept
 	if r.kept.Equal(r.failed) && len(w.neighbours(m)) < int(s.Spec.Replicas) && !setChanged && !asked {
 		w.violate(RuleKept, "machine %s was replaced, and it had been kept for inspection since it failed", m.Name)
 	}
@@ -110,8 +110,8 @@ func (w p19) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	}
 }
 
-// loweredBefore reports whether a set's size was lowered before the manager could see what happened at
-// that time. The new size may take effect late: after a pause, or by the next process.
+// loweredBefore reports whether a set's size was lowered before then, or so soon after that the manager may not have
+// seen what happened then. The new size may take effect late: after a pause, or by the next process.
 func (w p19) loweredBefore(s *machineset.Set, then time.Time) bool {
 	lowered := w.setRecords[s.UID].lowered
 	return !lowered.IsZero() && lowered.Sub(then) <= inFlight
@@ -136,8 +136,8 @@ func (w p19) checkRoom(m *machine.Machine, d *deployment.Deployment) {
 	}
 }
 
-// keptByUser reports whether a machine is kept for inspection by a user's request, and not just about to
-// be released.
+// keptByUser reports whether a machine is kept for inspection by a user's request, and will still be when an order
+// that is given now takes effect.
 func (w p19) keptByUser(r *record[*machine.Machine]) bool {
 	p := &r.last.Status.Preservation
 	return !r.kept.IsZero() && !p.Automatic() && p.Active(w.managerNow().Add(inFlight))

@@ -41,8 +41,8 @@ func (w p13) checkVMs(machines []*machine.Machine) {
 // machine runs.
 const RuleInitialized = "initialized"
 
-// checkInitialized checks that no machine runs on a VM that is not initialized yet, unless the provider
-// said that there is nothing to initialize.
+// checkInitialized checks that no machine runs on a VM that is not initialized yet. It checks nothing once
+// InitializeMachine was answered with UNIMPLEMENTED or NOT_FOUND: a machine goes on after both.
 func (w p13) checkInitialized(machines []*machine.Machine, vm *drivertest.MemoryVM) {
 	call := codes.InitializeMachine
 	if w.refusals[Refusal{call, codes.Unimplemented}]+w.refusals[Refusal{call, codes.NotFound}] > 0 {

@@ -73,7 +73,7 @@ func (c *readOnly[T]) block(ctx context.Context, w write[T]) (T, error) {
 	case err != nil:
 		return none, err
 	}
-	if w.verb != verbCreate || stored != none { // decide needs a zero object for a create that would succeed
+	if w.verb != verbCreate || stored != none { // a create that would succeed is blocked below: decide would build the object, and none is nil
 		out, err := w.decide(stored, none)
 		if err != nil || out.object == stored {
 			return out.object, err

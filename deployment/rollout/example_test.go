@@ -22,7 +22,7 @@ func Example() {
 	var orders []rollout.Scale
 	for range 3 {
 		var why rollout.Why
-		orders, why = rollout.Step(fleet, orders)
+		orders, why = rollout.Step(fleet, orders) // the slice is reused
 		if len(orders) == 0 {
 			fmt.Println("no order:", why)
 		}
@@ -49,7 +49,8 @@ func carryOut(fleet rollout.Fleet, order rollout.Scale) {
 	}
 }
 
-// Orders count as carried out: the next decision orders nothing, and says what the rollout waits for.
+// An earlier step has ordered that web-2 has 4 machines. Two of them are not available yet, so Step orders nothing and
+// says what the rollout waits for.
 func ExampleStep() {
 	fleet := rollout.Fleet{
 		Replicas: 5,
@@ -84,8 +85,9 @@ func ExampleFleet_String() {
 	//   web-2  new  spec  4  actual  4  available  2
 }
 
-// Another implementation removes machines of the last old set first, which is as good. Orders that break a bound are
-// refused. A comparison with Step shows a rollout that may be stuck.
+// Check judges the orders of another implementation. The first ones remove a machine of web-2, where Step begins with
+// web-1: they are accepted. The next two break a bound. The last ones, none, break no bound, but Step would order
+// something: the rollout may be stuck.
 func ExampleCheck() {
 	fleet := rollout.Fleet{
 		Replicas: 10,
@@ -112,8 +114,8 @@ func ExampleCheck() {
 	// <nil> stuck: true
 }
 
-// In the middle of a rollout of 14 machines, the deployment is scaled to 8, so 6 have to be removed. web-1 has no
-// available machines.
+// In the middle of a rollout of 14 machines, the deployment is scaled to 8, so 6 have to be removed: those of
+// web-1, none of which is available, first. One more is removed for the rollout, because one of the 8 may be missing.
 func ExampleStep_scaleDown() {
 	fleet := rollout.Fleet{
 		Replicas: 8,
@@ -138,7 +140,7 @@ func ExampleFenceposts() {
 	for _, replicas := range []int32{1, 3, 10, 1000} {
 		fmt.Printf("%d: %+v\n", replicas, rollout.Fenceposts(quarter, quarter, replicas))
 	}
-	// With neither surge nor unavailable, one machine may be missing.
+	// No surge, and 25% of 3 is rounded down to 0: nothing could be rolled, so one machine may be missing.
 	fmt.Printf("%+v\n", rollout.Fenceposts(rollout.IntOrPercent{}, quarter, 3))
 	// Output:
 	// 1: {Surge:1 Unavailable:0}
@@ -178,7 +180,7 @@ func ExampleIntOrPercent() {
 
 func ExampleShares() {
 	fmt.Println(rollout.Shares(6, []int32{10, 5, 15}, nil))
-	fmt.Println(rollout.Shares(4, []int32{3, 8, 3}, nil)) // two are left after rounding down
+	fmt.Println(rollout.Shares(4, []int32{3, 8, 3}, nil)) // 0, 2, 0 rounded down; the two that are left go to the largest, then to the first
 	// Output:
 	// [2 1 3]
 	// [1 3 0]

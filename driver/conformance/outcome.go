@@ -77,10 +77,11 @@ type Outcome struct {
 	Left            string // why it was not run, or only in part; empty: it was run
 }
 
-// Outcomes runs every check, independently of the failures of others.
+// Outcomes runs the checks in order, each as if it were the only one.
 func Outcomes(t *testing.T, checks []Check) []Outcome { return outcomes(t, checks, newMemory) }
 
-// InOrder runs the checks as Run does: each cause fails one check only.
+// InOrder runs the checks as Run does: a check that needs one that failed is skipped, and a rule that is broken in
+// the same way in several checks is reported by the first only.
 func InOrder(t *testing.T, checks []Check) []Outcome {
 	m := newMemory()
 	return outcomes(t, checks, func() *memory { return m })
@@ -112,8 +113,8 @@ func Failures(all []Outcome) []string {
 	return names
 }
 
-// Judge checks a broken driver's outcomes: the checks in fails fail, each with its message, and not all
-// checks fail. Judge adds those in fails to found.
+// Judge checks a broken driver's outcomes. fails maps each check that must fail to a text that it must report. At
+// least one check must not fail. Judge sets found for each check in fails that failed with its text.
 func Judge(t *testing.T, all []Outcome, fails map[string]string, found map[string]bool) {
 	t.Helper()
 	for check, says := range fails {
@@ -134,8 +135,8 @@ func Judge(t *testing.T, all []Outcome, fails map[string]string, found map[strin
 	}
 }
 
-// PromptFor returns Options.Prompt for a broken driver that is expected to fail as fails says: a short
-// time if a call never returns, else zero, the default.
+// PromptFor returns Options.Prompt, how long a call may go on after its context has ended, for a broken driver that is
+// expected to fail as fails says: 20 ms if a call never returns, else zero, the default.
 func PromptFor(fails map[string]string) time.Duration {
 	if slices.Contains(slices.Collect(maps.Values(fails)), "did not return within") {
 		return 20 * time.Millisecond

@@ -17,9 +17,9 @@ var faultChecks = []check{
 // fixed number of them.
 const mostRequests = 12
 
-// eachFault makes each request of a call fail, in each way, and calls the function do for each. do
-// makes the call once, in a function that it passes to during, and returns what during does: whether
-// the call made the request that was to fail.
+// eachFault runs the function do again and again. Each time another request of the call fails: first each is
+// refused, then each loses its answer. do makes the call once, in a function that it passes to during, and returns
+// what during returns: whether the call made the request that was to fail.
 func (r *trial) eachFault(call codes.Call, do func(during func(func()) bool) bool) {
 	r.Helper()
 	if r.setup.Faults == nil {
@@ -56,7 +56,7 @@ func (r *trial) reached(call codes.Call, requests int) {
 }
 
 func faultyCreates(r *trial) {
-	const duty = "a create of which a request failed is repeated, and takes up what it made"
+	const duty = "after a create that failed half-way, the next create adopts what the first one made"
 	r.eachFault(codes.CreateMachine, func(during func(func()) bool) bool {
 		m := r.machine()
 		met := during(func() { _, _ = r.create(r.Ctx, m) })

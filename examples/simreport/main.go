@@ -54,13 +54,13 @@ func run(args []string, out, complaints io.Writer) int {
 	return 0
 }
 
-// complain prints an error in one line, and returns the exit status.
+// complain prints an error, and returns the exit status.
 func complain(w io.Writer, status int, err error) int {
 	_, _ = fmt.Fprintln(w, "simreport:", err) // there is no other place to report it
 	return status
 }
 
-// parse reads the flags. A help text goes to out, with flag.ErrHelp.
+// parse reads the flags. If help is asked for, it prints the help to out and returns flag.ErrHelp.
 func parse(args []string, out io.Writer) (*options, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("simreport", flag.ContinueOnError)

@@ -11,14 +11,15 @@ import (
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// Decide decides whether a fleet is frozen because an API server does not answer, and which clocks
-// to restart once both do. It changes none of its arguments, and returns the same plan for the same
+// Decide decides whether a fleet is frozen because an API server does not answer: that of the machine objects
+// (control plane) or, unless o.NoTarget, that of the nodes (target). It also decides which clocks to restart
+// once both answer. It changes none of its arguments, and returns the same plan for the same
 // arguments. Only a caller's mistake is an error.
 //
 // The clocks of machines (creation, health, update and drain timeouts) run during an outage, although nothing can
-// be observed. So before a fleet thaws, they are restarted, all from the same time. If the process dies meanwhile,
-// the machines whose clocks it has restarted have that time. The next process is frozen until it has read it, and
-// restarts the other clocks from the same time.
+// be observed. So before a fleet thaws, all are restarted from one time, Status.ClockFrom. If the process dies before
+// all are restarted, the next one, which starts frozen, finds that time in the machines that have it, and restarts
+// the other clocks from it.
 func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
 		return Plan{}, fmt.Errorf("reachability.Decide: %w", decision.ErrNoObservation)
@@ -81,7 +82,7 @@ func (s *Side) note(answer *machine.Outcome, now time.Time) {
 func (d *decider) bothUp() bool { return d.state.Control.Up && (d.o.NoTarget || d.state.Target.Up) }
 
 // down returns the API server that does not answer; if neither does, the one that has been down for longer. Nil:
-// both answer.
+// none is known to be down.
 func (d *decider) down() (name string, longest *Side) {
 	name, longest = "the control plane's", nil
 	if !d.state.Control.DownSince.IsZero() {
@@ -134,6 +135,7 @@ func (d *decider) serverDown(name string, side *Side) Plan {
 	}
 	d.state.Stage = Lost
 	plan := d.wait(why)
+	// The same text each time, so that it is emitted once.
 	plan.Warn = decision.Why{Reason: ReasonUnreachable, Name: why.Name, Code: why.Code, Detail: why.Detail, For: d.p.DownTimeout}
 	return plan
 }
@@ -223,7 +225,7 @@ func (d *decider) restartClock(m *machine.Machine, from time.Time) RestartClock 
 // The reasons of decisions about reachability.
 var (
 	reasonCheck       = decision.NewReason("Check", "checking that the API servers answer")
-	reasonUnproven    = decision.NewReason("NotAnsweredYet", "frozen until both API servers have answered: {detail}")
+	reasonUnproven    = decision.NewReason("NotAnsweredYet", "frozen until both API servers have answered")
 	ReasonReachable   = decision.NewReason("Reachable", "both API servers answer")
 	reasonDown        = decision.NewReason("Down", "{name} does not answer, {code}: {detail}; the fleet freezes in {for}")
 	ReasonUnreachable = decision.NewReason("Unreachable", "frozen: {name} has not answered for {for}: {code}: {detail}")

@@ -24,7 +24,7 @@ func pass(
 			return err
 		case plan.ReadFleet: // read live: what holds the budget, then the sets, then their machines
 			err = read(o)
-		case plan.Write != nil: // compare and swap; the answer replaces the budget's holder
+		case plan.Write != nil: // compare and swap; put what is stored into o
 			err = store(plan.Write, o)
 			o.Taken = true
 		default:
@@ -37,7 +37,7 @@ func pass(
 }
 
 // Two of three machines of a set have been unhealthy for too long. One of them may be replaced. The other one waits
-// until the set has three healthy machines again.
+// until the replacement of the first one works.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	set := &machineset.Set{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web"}, UID: "3fa85f64"}}
@@ -55,7 +55,7 @@ func ExampleDecide() {
 		return nil
 	}
 	store := func(w replacement.Write, o *replacement.Observation) error {
-		if take, ok := w.(*replacement.TakeFromSet); ok { // compare and swap; the store's answer
+		if take, ok := w.(*replacement.TakeFromSet); ok { // a real store compares and swaps
 			set, o.Set = take.Set, take.Set
 		}
 		return nil

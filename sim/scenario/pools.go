@@ -16,7 +16,7 @@ var poolNames = [...]string{"herd", "flock"}
 func (g generator) pools(s *sim.Scenario) {
 	s.Options.Pools = &sim.PoolOptions{
 		Features: machinepool.Features{DeleteInstances: !g.oneIn(3), ReplaceInstance: !g.oneIn(3), RollingUpdate: true},
-		Lag:      g.upTo(40 * time.Second), Asks: g.rare(1),
+		Lag:      g.upTo(40 * time.Second), Asks: g.rare(1), // a probability
 	}
 	for i := range 1 + g(2) {
 		s.Pools = append(s.Pools, g.pool(poolNames[i]))
@@ -72,7 +72,7 @@ func (g generator) poolStep(s *sim.Scenario) sim.Step {
 	switch step.Do {
 	case sim.RollPool:
 		step.Class = [...]string{"small", "large", "huge"}[g(3)]
-	case sim.BoundPool:
+	case sim.BoundPool: // N more than wanted may exist; with "missing", N fewer
 		step.N, step.Value = g(4), [...]string{"", "missing"}[g(2)]
 	case sim.Autoscale:
 		step.Value = [...]string{"true", "false"}[g(2)]

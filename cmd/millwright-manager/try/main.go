@@ -1,6 +1,6 @@
-// Try runs the manager without a cluster and without a provider. It starts an API server on loopback,
-// with its state in a temporary folder, installs the custom resource definitions, and runs the manager
-// with the simulated provider, a sample deployment and a sample pool until it is interrupted. Then it
+// Try runs the manager on this computer. It needs neither a cluster nor a provider: it starts an API server on
+// loopback, with its state in a temporary folder, installs the custom resource definitions, and runs the
+// manager with the simulated provider, a sample deployment and a sample pool until it is interrupted. Then it
 // ends everything and removes the folder. It must be run in the repository.
 //
 //	make try-kubernetes

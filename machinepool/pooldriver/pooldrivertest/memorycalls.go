@@ -22,8 +22,7 @@ func takeFault(faults map[machinepool.Call][]error, call machinepool.Call) error
 	return err
 }
 
-// serve carries out a call, one at a time, unless its context has ended or there is a fault for it. do
-// gets the group, or nil if there is none.
+// serve carries out a call as admitted does, one at a time. do gets the group, or nil if there is none.
 func serve[R any](
 	ctx context.Context, m *Memory, call machinepool.Call, req pooldriver.Request,
 	do func(key groupKey, spec drivertest.MemorySpec, g *memoryGroup) (*R, error),
@@ -39,8 +38,8 @@ func serve[R any](
 	})
 }
 
-// admitted carries out a call, unless its context has ended, there is a fault for it, or fit or
-// drivertest.Memory.Admit refuses it.
+// admitted carries out a call, unless its context has ended, there is a fault for it before it takes effect, or fit or
+// drivertest.Memory.Admit refuses it. With a fault after it took effect, the fault is returned instead of the response.
 func admitted[R any](
 	ctx context.Context, m *Memory, call machinepool.Call, class *machine.Class, secret *machine.Secret,
 	fit func() error, do func(drivertest.MemorySpec) (*R, error),
@@ -106,12 +105,12 @@ func (m *Memory) CreatePool(ctx context.Context, req *pooldriver.CreatePoolReque
 		})
 }
 
-// UpdatePool implements pooldriver.Driver. Instances keep their size.
+// UpdatePool implements pooldriver.Driver. It replaces no instance.
 func (m *Memory) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
 	return change(ctx, m, machinepool.UpdatePool, req.Request, func(spec drivertest.MemorySpec, g *memoryGroup) { g.size = spec.Size })
 }
 
-// ScalePool implements pooldriver.Driver. The youngest go first.
+// ScalePool implements pooldriver.Driver. See work for which instances are removed.
 func (m *Memory) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
 	return change(ctx, m, machinepool.ScalePool, req.Request, func(_ drivertest.MemorySpec, g *memoryGroup) { g.target = req.To })
 }
