@@ -58,7 +58,7 @@ func TestTables(t *testing.T) {
 	}
 	w.eventually("the deployment's condition to name the quota", says("quota", "ProgressingTrue", "RESOURCE_EXHAUSTED"))
 	w.eventually("the freeze", says("frozen", "FrozenTrue"))
-	w.eventually("the deployment's condition to name the drain", says("blocked", "ProgressingTrue", "misconfigured"))
+	w.long("the deployment's condition to name the drain", says("blocked", "ProgressingTrue", "misconfigured"))
 
 	const file = "testdata/tables.golden"
 	if testkit.Update() {
