@@ -137,7 +137,8 @@ func TestPartsInYAML(t *testing.T) {
 // Invariants: P59
 func TestP59NoFormShowsASecret(t *testing.T) {
 	names := slices.Sorted(maps.Keys(secretForms))
-	words := rapid.SampledFrom([]string{"", "x", "token=", "Authorization: Basic ", "a b, ", "%", "&", "\\"})
+	// No word before a value ends as an escape begins: it could read as one with the value's first characters.
+	words := rapid.SampledFrom([]string{"", "x", "token=", "Authorization: Basic ", "a b, ", "% ", "& ", "\\ "})
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.StringN(8, 40, -1).Filter(func(s string) bool {
 			return len(strings.TrimSpace(s)) == len(s) && !strings.ContainsFunc(s, notInXML)
