@@ -89,7 +89,7 @@ func (c *confidential) isShownBy(text string) bool {
 	}
 	found := false
 	readings(text, func(r *reading) {
-		c.secretValues().in(r.text, func(_ int, n *needle) { found = found || len(n.text) >= shortestPart })
+		c.secretValues().in(r, func(n *needle, _, _ int32) { found = found || len(n.text) >= shortestPart })
 	})
 	return found
 }
@@ -116,16 +116,29 @@ func (n *needles) add(text []byte, shown string) {
 	n.by[begins] = append(n.by[begins], needle{text, shown})
 }
 
-// in calls the function found for each place in text where a needle begins.
-func (n *needles) in(text []byte, found func(at int, n *needle)) {
+// in calls the function found for each needle in a reading and its branches, with the bytes of the original that
+// it stands for.
+func (n *needles) in(r *reading, found func(n *needle, from, to int32)) {
 	if n == nil || len(n.by) == 0 {
 		return
 	}
-	for at := 0; at+shortestHidden <= len(text); at++ {
-		candidates := n.by[prefix(text[at:])]
+	for at := 0; at+shortestHidden <= len(r.text); at++ {
+		candidates := n.by[prefix(r.text[at:])]
 		for i := range candidates {
-			if bytes.HasPrefix(text[at:], candidates[i].text) {
-				found(at, &candidates[i])
+			if c := &candidates[i]; bytes.HasPrefix(r.text[at:], c.text) {
+				found(c, r.from[at], r.to[at+len(c.text)-1])
+			}
+		}
+	}
+	for i := range r.branches {
+		b := &r.branches[i]
+		text := r.joined(b, shortestHidden).text
+		for at := 0; at < len(b.head.text) && at+shortestHidden <= len(text); at++ {
+			candidates := n.by[prefix(text[at:])]
+			for i := range candidates {
+				if to, ok := r.reads(b, at, candidates[i].text); ok {
+					found(&candidates[i], b.head.from[at], to)
+				}
 			}
 		}
 	}
@@ -239,19 +252,9 @@ func (c *confidential) replaced(text string, values *needles) string {
 	}
 	var spans []span
 	whole := readings(text, func(r *reading) {
-		note := func(at, size int, shown string) {
-			spans = append(spans, span{r.from[at], r.to[at+size-1], size, shown})
-		}
-		values.in(r.text, func(at int, n *needle) { note(at, len(n.text), n.shown) })
+		values.in(r, func(n *needle, from, to int32) { spans = append(spans, span{from, to, len(n.text), n.shown}) })
 		for _, s := range c.texts {
-			for at := 0; ; {
-				i := bytes.Index(r.text[at:], []byte(s.text))
-				if i < 0 {
-					break
-				}
-				note(at+i, len(s.text), s.shown)
-				at += i + len(s.text)
-			}
+			r.each([]byte(s.text), func(from, to int32) { spans = append(spans, span{from, to, len(s.text), s.shown}) })
 		}
 	})
 	if !whole {

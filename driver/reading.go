@@ -1,8 +1,10 @@
 package driver
 
 import (
+	"bytes"
 	"encoding/binary"
 	"html"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -16,6 +18,8 @@ const (
 	// readings of it. What is beyond them is not shown.
 	mostSearched = 128 << 10
 	mostRead     = 4 << 20
+	// mostBranched is how many bytes behind a branch are searched for base64, digits and lists of bytes.
+	mostBranched = 4 << 10
 )
 
 // reading is a text as it reads after some decodings. Byte i of text stands for the bytes
@@ -23,6 +27,37 @@ const (
 type reading struct {
 	text     []byte
 	from, to []int32
+	branches []branch
+}
+
+// branch is another way to read a text: as head, and from its byte next on like the reading itself. There is one
+// for each escape that may be none. So a percent sign before the value "41..." does not hide it: the reading has an
+// A in place of "%41", and a branch the 41.
+type branch struct {
+	head *reading // without branches
+	next int
+}
+
+// joined returns a branch as a reading, with up to n bytes behind its head.
+func (r *reading) joined(b *branch, n int) *reading {
+	end := min(b.next+n, len(r.text))
+	return &reading{
+		text: slices.Concat(b.head.text, r.text[b.next:end]), from: slices.Concat(b.head.from, r.from[b.next:end]),
+		to: slices.Concat(b.head.to, r.to[b.next:end]),
+	}
+}
+
+// reads reports whether a text begins at byte i of a branch's head, and where it ends in the original.
+func (r *reading) reads(b *branch, i int, text []byte) (to int32, ok bool) {
+	head := b.head.text[i:]
+	if n := len(text); n <= len(head) {
+		return b.head.to[i+n-1], bytes.HasPrefix(head, text)
+	}
+	behind := text[len(head):]
+	if !bytes.HasPrefix(text, head) || !bytes.HasPrefix(r.text[b.next:], behind) {
+		return 0, false
+	}
+	return r.to[b.next+len(behind)-1], true
 }
 
 // plainReading is a text as it is.
@@ -56,7 +91,7 @@ func readings(text string, found func(*reading)) bool {
 	for depth := 0; len(level) > 0; depth++ {
 		var next []*reading
 		for _, r := range level {
-			if read += len(r.text); read > mostRead {
+			if read += r.size(); read > mostRead {
 				return false
 			}
 			found(r)
@@ -70,6 +105,36 @@ func readings(text string, found func(*reading)) bool {
 	return true
 }
 
+// each calls the function found for each place where a reading or a branch of it has a text, with the bytes of the
+// original that it stands for.
+func (r *reading) each(text []byte, found func(from, to int32)) {
+	for at := 0; ; {
+		i := bytes.Index(r.text[at:], text)
+		if i < 0 {
+			break
+		}
+		at += i + len(text)
+		found(r.from[at-len(text)], r.to[at-1])
+	}
+	for i := range r.branches {
+		b := &r.branches[i]
+		for at := range b.head.text {
+			if to, ok := r.reads(b, at, text); ok {
+				found(b.head.from[at], to)
+			}
+		}
+	}
+}
+
+// size returns how many bytes a reading has.
+func (r *reading) size() int {
+	n := len(r.text)
+	for i := range r.branches {
+		n += len(r.branches[i].head.text)
+	}
+	return n
+}
+
 // decoded returns what a reading decodes to, by each of the encodings that change something.
 func (r *reading) decoded() (all []*reading) {
 	for _, decode := range []func([]byte) ([]byte, int){percent, query, entity, quoted} {
@@ -78,16 +143,32 @@ func (r *reading) decoded() (all []*reading) {
 		}
 	}
 	for shift := range 4 {
-		if d := r.packed(base64Digit, 6, wrappedLine, shift); len(d.text) > 0 {
-			all = append(all, d)
-		}
+		all = r.appendUnpacked(all, base64Digit, func(r *reading) *reading { return r.packed(base64Digit, 6, wrappedLine, shift) })
 	}
 	for shift := range 2 {
-		if d := r.packed(hexDigit, 4, 0, shift); len(d.text) > 0 {
-			all = append(all, d)
-		}
+		all = r.appendUnpacked(all, hexDigit, func(r *reading) *reading { return r.packed(hexDigit, 4, 0, shift) })
 	}
-	if d := r.numbers(); len(d.text) > 0 {
+	return r.appendUnpacked(all, listByte, (*reading).numbers)
+}
+
+// appendUnpacked appends what the function unpack makes of a reading, and of its branches whose head ends with a digit:
+// what begins behind the head, the reading itself has.
+func (r *reading) appendUnpacked(all []*reading, digit func(byte) int, unpack func(*reading) *reading) []*reading {
+	d := unpack(r)
+	for i := range r.branches {
+		b := &r.branches[i]
+		n := 0
+		for n < mostBranched && b.next+n < len(r.text) && (digit(r.text[b.next+n]) >= 0 || strings.IndexByte("\r\n =]", r.text[b.next+n]) >= 0) {
+			n++
+		}
+		if digit(b.head.text[len(b.head.text)-1]) < 0 || len(b.head.text)+n < shortestHidden {
+			continue
+		}
+		u := unpack(r.joined(b, n))
+		d.separate()
+		d.text, d.from, d.to = append(d.text, u.text...), append(d.from, u.from...), append(d.to, u.to...)
+	}
+	if len(d.text) > 0 {
 		all = append(all, d)
 	}
 	return all
@@ -96,23 +177,73 @@ func (r *reading) decoded() (all []*reading) {
 // unescaped replaces escapes by what they stand for. decode returns what the escape at the beginning of
 // a text stands for, and its length: zero if there is none. Nil: there is no escape.
 func (r *reading) unescaped(decode func([]byte) ([]byte, int)) *reading {
-	var d *reading
+	d := &reading{}
+	at := make([]int, len(r.text)+1) // where d has each byte of r; -1: it is within an escape
+	var within []int                 // the second byte of each escape that is longer
+	escapes := 0
 	for i := 0; i < len(r.text); {
-		b, n := decode(r.text[i:])
-		if n == 0 {
-			if d != nil {
-				d.add(r, i, i+1, r.text[i])
-			}
-			i++
-			continue
+		at[i] = len(d.text)
+		n := d.decode(r, i, decode)
+		escapes += min(n, 1)
+		for j := i + 1; j < i+n; j++ {
+			at[j] = -1
 		}
-		if d == nil {
-			d = &reading{text: append([]byte(nil), r.text[:i]...), from: append([]int32(nil), r.from[:i]...), to: append([]int32(nil), r.to[:i]...)}
+		if n > 1 {
+			within = append(within, i+1)
 		}
-		d.add(r, i, i+n, b...)
-		i += n
+		i += max(n, 1)
+	}
+	at[len(r.text)] = len(d.text)
+	passed := make([]bool, len(r.text)) // the bytes at which branches have read on
+	for _, i := range within {
+		if !passed[i] {
+			escapes += d.branch(r, &branch{&reading{}, i}, decode, at, passed)
+		}
+	}
+	for i := range r.branches {
+		escapes += d.branch(r, &r.branches[i], decode, at, passed)
+	}
+	if escapes == 0 {
+		return nil
 	}
 	return d
+}
+
+// decode appends what byte i of another reading stands for, with those that belong to the same escape. It returns
+// the length of the escape; zero: there is none.
+func (r *reading) decode(of *reading, i int, decode func([]byte) ([]byte, int)) (n int) {
+	b, n := decode(of.text[i:])
+	if n == 0 {
+		r.add(of, i, i+1, of.text[i])
+		return 0
+	}
+	r.add(of, i, i+n, b...)
+	return n
+}
+
+// branch adds a branch that is decoded from one of another reading, up to where both go on alike: at says where r has
+// each byte of the other. It returns how many escapes were decoded.
+func (r *reading) branch(of *reading, b *branch, decode func([]byte) ([]byte, int), at []int, passed []bool) (escapes int) {
+	head, next := &reading{}, b.next
+	if len(b.head.text) > 0 {
+		joined, i := of.joined(b, longestEntity), 0
+		for i < len(b.head.text) {
+			n := head.decode(joined, i, decode)
+			escapes += min(n, 1)
+			i += max(n, 1)
+		}
+		next += i - len(b.head.text)
+	}
+	for at[next] < 0 {
+		passed[next] = true
+		n := head.decode(of, next, decode)
+		escapes += min(n, 1)
+		next += max(n, 1)
+	}
+	if len(head.text) > 0 {
+		r.branches = append(r.branches, branch{head, at[next]})
+	}
+	return escapes
 }
 
 // percent decodes %2F in either case.
@@ -326,6 +457,9 @@ func (r *reading) numbers() *reading {
 	}
 	return d
 }
+
+// listByte is not negative for what a list of bytes consists of.
+func listByte(c byte) int { return strings.IndexByte("0123456789[], ", c) }
 
 // decimal returns the number of up to three digits at the beginning of a text, and how many these are.
 func decimal(text []byte) (value, digits int) {

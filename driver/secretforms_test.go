@@ -137,8 +137,7 @@ func TestPartsInYAML(t *testing.T) {
 // Invariants: P59
 func TestP59NoFormShowsASecret(t *testing.T) {
 	names := slices.Sorted(maps.Keys(secretForms))
-	// No word before a value ends as an escape begins: it could read as one with the value's first characters.
-	words := rapid.SampledFrom([]string{"", "x", "token=", "Authorization: Basic ", "a b, ", "% ", "& ", "\\ "})
+	words := rapid.SampledFrom([]string{"", "x", "token=", "Authorization: Basic ", "a b, ", "%", "&", "\\"})
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.StringN(8, 40, -1).Filter(func(s string) bool {
 			return len(strings.TrimSpace(s)) == len(s) && !strings.ContainsFunc(s, notInXML)
@@ -149,6 +148,28 @@ func TestP59NoFormShowsASecret(t *testing.T) {
 		}
 		require.Contains(t, reported(t, message, value), "[value of key]", "%q", message)
 	})
+}
+
+// TestStrayEscapes: a value is found behind a character that reads as an escape with its first characters.
+// Invariants: P59
+func TestStrayEscapes(t *testing.T) {
+	for message, value := range map[string]string{
+		"no %AAAAAAA%3F!":               "AAAAAAA?",
+		"no %41%41AAAAA%3F!":            "41AAAAA?",
+		`no \nnnnnnnn\"!`:               "nnnnnnn\"",
+		`no \\nvalue \"x\"!`:            "\nvalue \"x\"",
+		`no \u0041value \"x\"!`:         "u0041value \"x\"",
+		"no &lt;value &amp; more!":      "lt;value & more",
+		"no %AbCdEfGh%2B" + "IjKlMnOp!": string(decoded64(t, "AbCdEfGh+IjKlMnO")),
+	} {
+		require.Regexp(t, `^no .*\[value of key\].*!$`, reported(t, message, value), "%q in %s", value, message)
+	}
+}
+
+func decoded64(t *testing.T, text string) []byte {
+	value, err := base64.StdEncoding.DecodeString(text)
+	require.NoError(t, err)
+	return value
 }
 
 // notInXML reports whether XML can't carry a rune: its encoder writes U+FFFD in place of it.

@@ -59,9 +59,7 @@ type ValidateOptions struct {
 // be lost.
 //
 // Not found are other parts of a value, values from before the secret was changed,
-// other forms (encrypted, compressed), and an encoded value directly behind a percent
-// sign, an ampersand or a backslash that reads as an escape with its first characters. A
-// driver must repeat no secret.
+// and other forms (encrypted, compressed). A driver must repeat no secret.
 //
 // An error that needs no change is passed on as it is. Of any other error only code and message
 // remain.
