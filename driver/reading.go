@@ -143,7 +143,9 @@ func (r *reading) decoded() (all []*reading) {
 		}
 	}
 	for shift := range 4 {
-		all = r.appendUnpacked(all, base64Digit, func(r *reading) *reading { return r.packed(base64Digit, 6, wrappedLine, shift) })
+		all = r.appendUnpacked(all, base64Digit, func(r *reading) *reading {
+			return r.packed(base64Digit, 6, wrappedLine, shift)
+		})
 	}
 	for shift := range 2 {
 		all = r.appendUnpacked(all, hexDigit, func(r *reading) *reading { return r.packed(hexDigit, 4, 0, shift) })
@@ -157,8 +159,9 @@ func (r *reading) appendUnpacked(all []*reading, digit func(byte) int, unpack fu
 	d := unpack(r)
 	for i := range r.branches {
 		b := &r.branches[i]
+		behind := r.text[b.next:min(b.next+mostBranched, len(r.text))]
 		n := 0
-		for n < mostBranched && b.next+n < len(r.text) && (digit(r.text[b.next+n]) >= 0 || strings.IndexByte("\r\n =]", r.text[b.next+n]) >= 0) {
+		for n < len(behind) && (digit(behind[n]) >= 0 || strings.IndexByte("\r\n =", behind[n]) >= 0) {
 			n++
 		}
 		if digit(b.head.text[len(b.head.text)-1]) < 0 || len(b.head.text)+n < shortestHidden {
@@ -223,7 +226,9 @@ func (r *reading) decode(of *reading, i int, decode func([]byte) ([]byte, int)) 
 
 // branch adds a branch that is decoded from one of another reading, up to where both go on alike: at says where r has
 // each byte of the other. It returns how many escapes were decoded.
-func (r *reading) branch(of *reading, b *branch, decode func([]byte) ([]byte, int), at []int, passed []bool) (escapes int) {
+func (r *reading) branch(
+	of *reading, b *branch, decode func([]byte) ([]byte, int), at []int, passed []bool,
+) (escapes int) {
 	head, next := &reading{}, b.next
 	if len(b.head.text) > 0 {
 		joined, i := of.joined(b, longestEntity), 0

@@ -40,20 +40,20 @@ func (b *bench) compare(ctx context.Context, commit string, rounds int, sizes ..
 	if err != nil {
 		return err
 	}
-	var order []phase
+	var phases []phase
 	for _, n := range sizes {
 		if n > 0 {
-			order = append(order, b.phases(n)...)
+			phases = append(phases, b.phases(n)...)
 		}
 	}
 	for round := range rounds {
 		for _, c := range both {
-			if err := b.live(ctx, c, order, filepath.Join(folder, fmt.Sprintf("vms-%s-%d", c.name, round))); err != nil {
+			if err := b.live(ctx, c, phases, filepath.Join(folder, fmt.Sprintf("vms-%s-%d", c.name, round))); err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 		}
 	}
-	b.printComparison(both[0], both[1], order, rounds)
+	b.printComparison(both[0], both[1], phases, rounds)
 	return nil
 }
 
@@ -95,7 +95,7 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 }
 
 // live runs a manager as a process, and measures each phase with it.
-func (b *bench) live(ctx context.Context, c *contestant, order []phase, vms string) (err error) {
+func (b *bench) live(ctx context.Context, c *contestant, phases []phase, vms string) (err error) {
 	cmd := exec.Command(c.program,
 		"--kubeconfig="+b.server.Kubeconfig("admin"), "--namespace="+namespace, "--no-leader-elect", "--no-pools",
 		"--metrics-bind-address=", "--health-bind-address=", "--log-level=error", "--workers=200",
@@ -108,8 +108,8 @@ func (b *bench) live(ctx context.Context, c *contestant, order []phase, vms stri
 		err = errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
 		c.busy = append(c.busy, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
 	}()
-	for i := range order {
-		p := &order[i]
+	for i := range phases {
+		p := &phases[i]
 		before, err := b.requests(ctx)
 		if err != nil {
 			return err
@@ -170,16 +170,16 @@ func label(m *dto.Metric, name string) string {
 }
 
 // printComparison prints the medians of times, and the requests a machine.
-func (b *bench) printComparison(c, other *contestant, order []phase, rounds int) {
+func (b *bench) printComparison(c, other *contestant, phases []phase, rounds int) {
 	fmt.Printf("%-28s %8s %8s %8s   medians of %d, in turns\n", "seconds", c.name, other.name, "ratio", rounds)
 	line := func(what string, a, b []float64) {
 		fmt.Printf("%-28s %8.2f %8.2f %8.2f   %s | %s\n", what, median(a), median(b), median(a)/median(b), list(a), list(b))
 	}
-	for _, p := range order {
+	for _, p := range phases {
 		line(p.what, c.seconds[p.what], other.seconds[p.what])
 	}
 	line("processor time of a life", c.busy, other.busy)
-	for _, p := range order {
+	for _, p := range phases {
 		fmt.Printf("\n%-40s %8s %8s   requests a machine\n", p.what, c.name, other.name)
 		all := maps.Clone(c.requests[p.what])
 		maps.Copy(all, other.requests[p.what])
