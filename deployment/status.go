@@ -50,23 +50,25 @@ func (d *state) writeStatus(want Status) (Plan, bool) {
 }
 
 // statusInterval returns the least time between the last write of the status and the next one. It is zero for
-// the status that first reports a rollout, because that records when the rollout began.
+// the status that first reports a rollout, because that records when the rollout began, and for the one that
+// first says that all machines are available, because programs and people wait for that.
 func (d *state) statusInterval(want *Status) time.Duration {
+	settled := d.next.why.Reason == rollout.ReasonDone && want.Unavailable == 0
+	have := &d.deployment.Status
 	switch {
-	case d.onlyProgress(want):
+	case !settled && d.onlyProgress(want):
 		return max(d.p.StatusInterval, d.p.ProgressInterval)
-	case d.rolloutBegun():
+	case d.rolloutBegun(), settled && (have.Unavailable > 0 || have.Updated < want.Updated):
 		return 0
 	}
 	return max(d.p.StatusInterval, 0)
 }
 
-// onlyProgress reports whether a status differs only in the progress of machines, and the rollout is not done.
+// onlyProgress reports whether a status differs only in the progress of machines.
 func (d *state) onlyProgress(want *Status) bool {
 	have := &d.deployment.Status
-	settled := d.next.why.Reason == rollout.ReasonDone && want.Unavailable == 0
 	sameNames := slices.EqualFunc(want.Failed, have.Failed, func(a, b machineset.FailedMachine) bool { return a.Name == b.Name })
-	return !settled && sameNames && want.RolloutFailures.Equal(&have.RolloutFailures) &&
+	return sameNames && want.RolloutFailures.Equal(&have.RolloutFailures) &&
 		want.ObservedGeneration == have.ObservedGeneration && want.Collisions == have.Collisions && want.sameWanted(have) &&
 		object.SameVerdicts(want.Conditions, d.progressed(have.Conditions, want))
 }

@@ -13,13 +13,16 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// EventType of an event, in the spelling of Kubernetes.
+// EventType of an event: Normal and Warning are those of Kubernetes.
 type EventType = engine.EventType
 
 // The event types.
 const (
 	Normal  = engine.Normal
 	Warning = engine.Warning
+	// Progress: an operation on a machine (creation, in-place update or deletion) has begun, or has come to another
+	// stage. The status has it, too, until the next step.
+	Progress = engine.Progress
 )
 
 // Hooks report what happens, for metrics and for events. Each is called after the fact,

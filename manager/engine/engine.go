@@ -231,13 +231,15 @@ func (e *Engine) retry(ctx context.Context, q *Queue, kind string, key object.Ke
 	})
 }
 
-// EventType of an event, in the spelling of Kubernetes.
+// EventType of an event: Normal and Warning are those of Kubernetes.
 type EventType string
 
 // The event types.
 const (
 	Normal  EventType = "Normal"
 	Warning EventType = "Warning"
+	// Progress: a step of an operation that does not end it.
+	Progress EventType = "Progress"
 )
 
 // Hooks tell what happens, by the name of the kind. Each is called while the pass waits. A hook that

@@ -81,7 +81,11 @@ func (e *events) record(ref *corev1.ObjectReference, typ manager.EventType, reas
 
 func (e *events) hooks() manager.Hooks { return manager.Hooks{Event: e.onEvent} }
 
+// onEvent leaves out steps of operations: status and log have them, and each event is one more write on the server.
 func (e *events) onEvent(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
+	if typ == manager.Progress {
+		return
+	}
 	ref := e.reference(kind, key)
 	if ref != nil {
 		e.record(ref, typ, reason, "Reconcile", why)

@@ -21,7 +21,7 @@ import (
 )
 
 // defaultSettle is the default of Options.Settle.
-const defaultSettle = 200 * time.Millisecond
+const defaultSettle = 20 * time.Millisecond
 
 // SetupWithManager adds the controllers to a manager of controller-runtime, which starts and stops
 // them. It makes no call to a server. The error is an ErrOptions, or one about the access to a

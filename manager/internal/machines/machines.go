@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -217,7 +218,7 @@ func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.M
 	status, ok := plan.Write.(*machine.UpdateStatus)
 	if !ok {
 		if _, deletes := plan.Write.(*machine.Delete); moved || deletes {
-			p.EmitOnce(ctx, engine.Normal, plan.Why)
+			p.EmitOnce(ctx, eventType(plan), plan.Why)
 		}
 		return
 	}
@@ -230,9 +231,26 @@ func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.M
 		p.Forget()
 		p.recorded.Forget(p.Key)
 		p.Emit(ctx, engine.Normal, plan.Why)
-	case moved || !status.Status.Preservation.Since.Equal(before.Status.Preservation.Since):
+	case moved:
+		p.EmitOnce(ctx, eventType(plan), plan.Why)
+	case !status.Status.Preservation.Since.Equal(before.Status.Preservation.Since):
 		p.EmitOnce(ctx, engine.Normal, plan.Why)
 	}
+}
+
+// eventType returns the type of the event of a write that did not fail: Progress while an operation goes on.
+func eventType(plan *machine.Plan) engine.EventType {
+	ends := func(m machine.Move) bool {
+		switch machine.Phase(m.To) {
+		case machine.PhasePending, machine.PhaseTerminating, machine.PhaseInPlaceUpdating:
+			return false
+		}
+		return m.Table == machine.PhaseTable().Name || m.To == string(machine.StageGone)
+	}
+	if len(plan.Moves) == 0 || slices.ContainsFunc(plan.Moves, ends) {
+		return engine.Normal
+	}
+	return engine.Progress
 }
 
 type reconciler struct {
