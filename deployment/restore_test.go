@@ -27,7 +27,6 @@ func lostAmid() *deployment.Observation {
 	old.Machines = old.Machines[:3]
 	for _, m := range old.Machines {
 		m.Labels, m.Spec = old.Set.Spec.Template.Labels, old.Set.Spec.Template.Spec.Clone()
-		m.Spec.Marks = deployment.DefaultPolicy().RolloutMarks
 	}
 	current.Set.Revision = 2
 	current.Machines[0].Status.Phase = machine.PhaseUnknown

@@ -218,8 +218,8 @@ func closeRestored(changed *machineset.Set, step *rollout.Scale) {
 	}
 }
 
-// Rollout marks are copied from the deployment to its sets, from a set to its machines and from a machine to
-// its node, each step by one write. They are removed in the same way.
+// Rollout marks are copied from the deployment to its sets by one write each, and from a set to the nodes of its
+// machines. They are removed in the same way.
 
 // describeMarks returns the part of a reason that says what marks mean for nodes.
 func describeMarks(m machine.RolloutMarks) string {

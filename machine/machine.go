@@ -44,8 +44,6 @@ type Spec struct {
 	Config       Configuration
 	// InPlace is what an in-place rollout requests of the machine. The machine's owner writes it.
 	InPlace InPlaceRequest
-	// Marks are applied to the node during a rollout. The machine's owner writes them.
-	Marks RolloutMarks
 }
 
 // ClassRef names the class of a machine, in the machine's namespace.
@@ -308,7 +306,7 @@ func (m *Machine) SpecEqual(n *Machine) bool { return m.Spec.Equal(&n.Spec) }
 // Equal reports whether both specs are the same.
 func (s *Spec) Equal(t *Spec) bool {
 	return s.Class == t.Class && s.ProviderID == t.ProviderID && s.NodeName == t.NodeName &&
-		s.InPlace == t.InPlace && s.Marks == t.Marks && s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
+		s.InPlace == t.InPlace && s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
 }
 
 // RolloutMarks are set on nodes during a rollout. The zero value: none.

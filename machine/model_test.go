@@ -26,6 +26,7 @@ type world struct {
 	class  *machine.Class // nil: it does not exist
 	secret string
 	frozen bool
+	marks  machine.RolloutMarks // of the machine's set
 	// watched is when the process began to watch; zero: it has always watched.
 	watched         time.Time
 	missing         *machine.MissingVM

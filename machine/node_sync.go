@@ -199,14 +199,8 @@ func (d *decider) specInSync(n *Node) bool {
 	case !last.Refused.At.IsZero():
 		return false // it is time for a retry
 	}
-	var due ownMarks
-	if !recordCurrent || d.m.Spec.Marks != (RolloutMarks{}) {
-		due = d.rolloutMarksDue(n)
-		if !d.rolloutMarksInSync(n, due) {
-			return false
-		}
-	}
-	return d.templateInSync(n, recordCurrent, due)
+	due := d.rolloutMarksDue(n)
+	return d.rolloutMarksInSync(n, due) && d.templateInSync(n, recordCurrent, due)
 }
 
 // marksInSync reports whether the marks of in-place updates and of preservation are on the node.
@@ -337,9 +331,6 @@ func (d *decider) applyToNode(n *Node, with entries) {
 		NodeTemplate: t, VirtualCapacity: capacity, Generation: d.m.Generation,
 		Update: n.Applied.Update, Critical: n.Applied.Critical, Preserved: n.Applied.Preserved, Refused: refused,
 	}
-	if d.m.Spec.Marks == (RolloutMarks{}) && due != (ownMarks{}) {
-		n.Applied.Generation = 0 // to remove these marks when the preservation ends
-	}
 	if with == noEntries || !d.m.Spec.NodeTemplate.valid() {
 		n.Applied.Generation = 0 // not all of the template
 	}
@@ -435,12 +426,12 @@ func (d *decider) rolloutMarksRecorded(n *Node) ownMarks {
 }
 
 // rolloutMarksDue returns the marks that should be ours: those wanted that no other program has set. A preserved
-// machine keeps its marks.
+// machine keeps its marks, and so does one whose set is not known.
 func (d *decider) rolloutMarksDue(n *Node) ownMarks {
-	if d.preserved() {
+	if d.preserved() || d.o.Marks == nil {
 		return d.rolloutMarksRecorded(n)
 	}
-	want, t, keys := d.m.Spec.Marks, &d.m.Spec.NodeTemplate, &d.p.Keys
+	want, t, keys := *d.o.Marks, &d.m.Spec.NodeTemplate, &d.p.Keys
 	var m ownMarks
 	m.avoid = want.Avoid && keys.AvoidTaint != "" && !d.templateAvoids() && d.mayAddAvoidTaint(n)
 	m.keep = want.Keep && keys.KeepNode != "" && !has(t.Annotations, keys.KeepNode) && mayAnnotate(n, keys.KeepNode)

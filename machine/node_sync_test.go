@@ -225,25 +225,21 @@ func init() {
 // rolloutMarks tells how marks are set and removed, and what they leave unchanged.
 func rolloutMarks(s *story) {
 	s.toRunning()
-	s.mark(machine.RolloutMarks{Avoid: true, Keep: true})
+	s.marks = machine.RolloutMarks{Avoid: true, Keep: true}
 	s.later(time.Minute, "a rollout begins, and this machine is to go")
 	s.commentNode()
-	s.mark(machine.RolloutMarks{})
+	s.marks = machine.RolloutMarks{}
 	s.later(time.Minute, "the rollout is reverted")
 	s.commentNode()
 	s.cluster.change(node, func(n *machine.Node) {
 		n.Annotations = map[string]string{s.policy.Keys.KeepNode: "true"}
 	})
-	s.mark(machine.RolloutMarks{Avoid: true, Keep: true})
+	s.marks = machine.RolloutMarks{Avoid: true, Keep: true}
 	s.later(time.Minute, "somebody keeps the node from the autoscaler, and another rollout begins")
 	s.commentNode()
-	s.mark(machine.RolloutMarks{})
+	s.marks = machine.RolloutMarks{}
 	s.later(time.Minute, "it is over")
 	s.commentNode()
-}
-
-func (s *story) mark(marks machine.RolloutMarks) {
-	s.edit(func(m *machine.Machine) { m.Spec.Marks = marks })
 }
 
 // place is a place on a node where a rollout sets a mark.
@@ -304,11 +300,12 @@ func (p place) write(k *machine.Keys, n *machine.NodeTemplate, c content) {
 
 // marking is a running machine and its node. ours says for each place whether its content is ours.
 type marking struct {
-	t    *rapid.T
-	w    *world
-	m    *machine.Machine
-	n    *machine.Node
-	ours [3]bool
+	t      *rapid.T
+	w      *world
+	m      *machine.Machine
+	n      *machine.Node
+	wanted machine.RolloutMarks
+	ours   [3]bool
 }
 
 func (g *marking) content(p place) content {
@@ -340,13 +337,12 @@ func (g *marking) ownerWrites() {
 }
 
 func (g *marking) marks() {
-	g.m.Spec.Marks = machine.RolloutMarks{Avoid: rapid.Bool().Draw(g.t, "avoid"), Keep: rapid.Bool().Draw(g.t, "keep")}
-	g.m.Generation++
+	g.wanted = machine.RolloutMarks{Avoid: rapid.Bool().Draw(g.t, "avoid"), Keep: rapid.Bool().Draw(g.t, "keep")}
 }
 
 func (g *marking) decide() machine.Plan {
 	plan, err := machine.Decide(&machine.Observation{
-		Machine: g.m, Class: g.w.class, Node: &machine.NodeAnswer{Name: node, Node: g.n, Read: g.w.read()},
+		Machine: g.m, Class: g.w.class, Marks: &g.wanted, Node: &machine.NodeAnswer{Name: node, Node: g.n, Read: g.w.read()},
 	}, g.w.policy, g.w.now)
 	require.NoError(g.t, err)
 	return plan
@@ -374,7 +370,7 @@ func (g *marking) pass() {
 			g.ours[p] = true
 		case !free:
 			require.Equal(g.t, was, now, "P23: what others have set was changed")
-		case p.wanted(g.m.Spec.Marks) && (p != kept || keepOurs):
+		case p.wanted(g.wanted) && (p != kept || keepOurs):
 			require.Equal(g.t, p.mark(), now, "a mark is missing")
 			g.ours[p] = true
 		default:
@@ -401,7 +397,7 @@ func TestP23MarksOfOthersStay(t *testing.T) {
 			rapid.SampledFrom([]func(){g.marks, g.marks, g.othersWrite, g.othersWrite, g.ownerWrites, g.pass, g.pass}).Draw(t, "step")()
 		}
 		g.pass()
-		g.m.Spec.NodeTemplate, g.m.Spec.Marks = machine.NodeTemplate{}, machine.RolloutMarks{}
+		g.m.Spec.NodeTemplate, g.wanted = machine.NodeTemplate{}, machine.RolloutMarks{}
 		g.m.Generation++
 		g.pass()
 		for i, ours := range g.ours {
@@ -459,8 +455,7 @@ func TestP23PreservedMachinesKeepTheirMarks(t *testing.T) {
 		}
 		g.preserve(false)
 		g.node()
-		wanted := g.m.Spec.Marks
-		require.Equal(t, [3]bool{wanted.Avoid, wanted.Keep, wanted.Keep}, [3]bool{g.content(avoid).there, g.content(keep).there, g.content(kept).there})
+		require.Equal(t, [3]bool{g.wanted.Avoid, g.wanted.Keep, g.wanted.Keep}, [3]bool{g.content(avoid).there, g.content(keep).there, g.content(kept).there})
 		require.Equal(t, machine.PreservedMarks{}, g.n.Applied.Preserved)
 	})
 }
@@ -475,10 +470,10 @@ func TestOddMarkKeys(t *testing.T) {
 		w.policy.Keys.AvoidTaint, w.policy.Keys.KeepNode, w.policy.Keys.KeptByUs = keys.AvoidTaint, keys.KeepNode, keys.KeptByUs
 		m, n := w.store.live().Clone(), w.cluster.live(node).Clone()
 		m.Generation++
-		m.Spec.Marks = machine.RolloutMarks{Avoid: true, Keep: true}
+		marks := &machine.RolloutMarks{Avoid: true, Keep: true}
 		for range 2 {
 			plan, err := machine.Decide(&machine.Observation{
-				Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n, Read: w.read()},
+				Machine: m, Class: w.class, Marks: marks, Node: &machine.NodeAnswer{Name: node, Node: n, Read: w.read()},
 			}, w.policy, w.now)
 			require.NoError(t, err)
 			if sync, ok := plan.Effect.(*machine.SyncNode); ok {
@@ -490,7 +485,7 @@ func TestOddMarkKeys(t *testing.T) {
 		require.NotContains(t, n.Annotations, "b", "KeptByUs is not set without KeepNode")
 		require.NotContains(t, n.Annotations, "")
 		plan, err := machine.Decide(&machine.Observation{
-			Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n, Read: w.read()},
+			Machine: m, Class: w.class, Marks: marks, Node: &machine.NodeAnswer{Name: node, Node: n, Read: w.read()},
 		}, w.policy, w.now)
 		require.NoError(t, err)
 		require.Nil(t, plan.Effect)

@@ -80,6 +80,10 @@ type Observation struct {
 	// driver can update none, or there is no class. It is shared: read only.
 	VMSpec *VMSpec
 
+	// Marks are the rollout marks that the machine's set wants on its node; a machine without owner has none. Nil:
+	// not known, so the node keeps those that it has.
+	Marks *RolloutMarks
+
 	Node *NodeAnswer
 
 	VM, Created, Initialized, Updated, VMDeleted *VM

@@ -517,6 +517,9 @@ func anyObservation(t *rapid.T) *machine.Observation {
 			return machine.UpdateTurn{Allowed: rapid.Bool().Draw(t, "permit"), At: anyTime.Draw(t, "turn at")}
 		}),
 		Machine: anyMachine(t), Class: maybe(t, "class", anyClass), Secret: rapid.SampledFrom([]string{"", "v1"}).Draw(t, "secret"),
+		Marks: maybe(t, "marks", func(t *rapid.T) machine.RolloutMarks {
+			return machine.RolloutMarks{Avoid: rapid.Bool().Draw(t, "avoid"), Keep: rapid.Bool().Draw(t, "keep")}
+		}),
 		Frozen: rapid.Bool().Draw(t, "frozen"), NoCluster: rapid.Bool().Draw(t, "no cluster"),
 		NoInitialize: rapid.Bool().Draw(t, "no initialize"), Fresh: rapid.Bool().Draw(t, "fresh"),
 		Failures: rapid.IntRange(-1, 100).Draw(t, "failures"), Paced: rapid.Bool().Draw(t, "paced"),

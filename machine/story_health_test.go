@@ -468,11 +468,11 @@ var preserveStories = map[string]func(*story){
 	},
 	"kept during a rollout": func(s *story) {
 		s.toRunning()
-		s.mark(machine.RolloutMarks{Avoid: true, Keep: true})
+		s.marks = machine.RolloutMarks{Avoid: true, Keep: true}
 		s.later(0, "a rollout begins")
 		s.preserve(machine.PreserveNow)
 		s.later(0, "a user asks to keep the machine now")
-		s.mark(machine.RolloutMarks{})
+		s.marks = machine.RolloutMarks{}
 		s.later(time.Hour, "the rollout ends")
 		s.commentPreservation()
 		s.preserve("")

@@ -20,7 +20,7 @@ func (d *state) claim() (Plan, bool) {
 	}
 	if len(d.summary.unmatched) > 0 {
 		orders := changed(d.summary.unmatched, decision.Why{Reason: reasonRelease}, func(m *machine.Machine) {
-			m.Owner, m.Spec.Marks = nil, machine.RolloutMarks{} // nothing else would remove them
+			m.Owner = nil
 		})
 		return Plan{Release: orders, Why: d.tallyOf(ReasonReleasing, len(orders))}, true
 	}
@@ -41,8 +41,7 @@ func (d *state) adoptable() []*machine.Machine {
 	return found
 }
 
-// syncTemplates copies to machines the rollout marks, and those parts of the template that are applied
-// without a replacement. A cached read suffices: if the machine has changed meanwhile, the update conflicts.
+// syncTemplates copies to machines those parts of the template that are applied without a replacement. A cached read suffices: if the machine has changed meanwhile, the update conflicts.
 func (d *state) syncTemplates() (Plan, bool) {
 	if len(d.summary.differing) == 0 || d.o.Refused.Change != nil {
 		return Plan{}, false
@@ -59,7 +58,6 @@ func (d *state) syncTemplates() (Plan, bool) {
 		if d.s.hasPreviousClass(&clone.Spec.Class) {
 			clone.Spec.Class = t.Spec.Class
 		}
-		clone.Spec.Marks = d.s.Instructions.Marks
 		orders[i] = Order{Machine: clone, Why: decision.Why{Reason: reasonPush, Detail: differs.what}}
 	}
 	return Plan{Push: orders, Why: d.tallyOf(reasonPushing, len(orders))}, true

@@ -422,11 +422,13 @@ func running(t *testing.T, machines int32, each time.Duration) (*world, *process
 	return w, p
 }
 
-// TestSurplusIsDeletedBeforeUpdates: if a set has too many machines and its marks have changed, the surplus is
-// deleted first, and only the other machines are updated.
+// TestSurplusIsDeletedBeforeUpdates: if a set has too many machines and its node template has changed, the surplus
+// is deleted first, and only the other machines are updated.
 func TestSurplusIsDeletedBeforeUpdates(t *testing.T) {
 	w, p := running(t, 5, 13*time.Second)
-	w.edit(func(s *machineset.Set) { s.Spec.Replicas, s.Instructions.Marks = 2, machine.RolloutMarks{Avoid: true} })
+	w.edit(func(s *machineset.Set) {
+		s.Spec.Replicas, s.Spec.Template.Spec.NodeTemplate.Labels = 2, map[string]string{"team": "a"}
+	})
 	began := w.now
 	var pushed, deleted []string
 	p.trace = func(verb, name, _ string) {

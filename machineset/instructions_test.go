@@ -1,7 +1,6 @@
 package machineset_test
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -344,38 +343,6 @@ func TestCloneSharesNoHandover(t *testing.T) {
 	require.Equal(t, set.Instructions.Handover, clone.Instructions.Handover)
 	clone.Instructions.Handover.Arriving[0], clone.Instructions.Handover.Leaving[0] = "c", "d"
 	require.Equal(t, machineset.Handover{Arriving: []string{"a"}, Leaving: []string{"b"}, Closed: true}, set.Instructions.Handover)
-}
-
-// TestRolloutMarks: a set copies its marks to its machines. New machines are created with them, and released
-// ones lose them.
-func TestRolloutMarks(t *testing.T) {
-	avoid := machine.RolloutMarks{Avoid: true}
-	playScenario(t, "rollout-marks", 2, func(s *scenario) {
-		s.runAll()
-		s.comment("a rollout begins, and this set is old")
-		s.w.edit(func(set *machineset.Set) { set.Instructions.Marks = avoid })
-		s.pass()
-		s.comment("the first is taken out, and another comes")
-		s.w.change(s.name(1), func(m *machine.Machine) { m.Labels["pool"] = "quarantine" })
-		s.after(time.Minute)
-		require.Equal(t, machine.RolloutMarks{}, s.w.machines[s.name(1)].Spec.Marks)
-		require.Equal(t, avoid, s.w.machines[s.name(2)].Spec.Marks)
-		require.Equal(t, avoid, s.w.machines[s.name(3)].Spec.Marks)
-		s.comment("the rollout is reverted")
-		s.w.edit(func(set *machineset.Set) { set.Instructions.Marks = machine.RolloutMarks{} })
-		s.after(time.Minute)
-		require.Equal(t, machine.RolloutMarks{}, s.w.machines[s.name(3)].Spec.Marks)
-	})
-}
-
-// TestMarksAreNoPartOfTheTemplate: a template with marks is invalid.
-func TestMarksAreNoPartOfTheTemplate(t *testing.T) {
-	set := newSet(1)
-	require.NoError(t, set.Validate())
-	set.Spec.Template.Spec.Marks.Keep = true
-	var bad *object.FieldError
-	require.True(t, errors.As(set.Validate(), &bad))
-	require.Equal(t, "spec.template.spec.marks", bad.Field)
 }
 
 // TestPreviousClasses: a machine of one of the template's previous classes gets the template's class. A machine

@@ -187,7 +187,6 @@ func (d *state) reservedFor() time.Duration {
 // newMachine returns the machine that a set creates under a name.
 func (d *state) newMachine(name string) *machine.Machine {
 	t := d.s.Spec.Template.Clone()
-	t.Spec.Marks = d.s.Instructions.Marks
 	return &machine.Machine{
 		Meta: object.Meta{
 			Key:         object.Key{Namespace: d.s.Namespace, Name: name},

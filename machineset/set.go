@@ -327,8 +327,6 @@ func (t *Template) invalidField() *object.FieldError {
 		return object.Invalid("spec.template.spec.providerID", "must be empty: it is one machine's")
 	case t.Spec.NodeName != "":
 		return object.Invalid("spec.template.spec.nodeName", "must be empty: it is one machine's")
-	case t.Spec.Marks != (machine.RolloutMarks{}):
-		return object.Invalid("spec.template.spec.marks", "must be empty: instructions.marks of the set is for that")
 	case t.Spec.InPlace != machine.InPlaceNone:
 		return object.Invalid("spec.template.spec.inPlace", "must be empty: it is one machine's")
 	}

@@ -219,8 +219,6 @@ func (v *counter) difference(m *machine.Machine) string {
 		len(node.Annotations) != len(v.annotations) || !hasLabels(node.Annotations, v.annotations) ||
 		!slices.Equal(node.Taints, want.NodeTemplate.Taints):
 		return "node template"
-	case have.Marks != v.d.s.Instructions.Marks:
-		return "rollout mark"
 	}
 	return ""
 }

@@ -67,7 +67,7 @@ func (w *world) fleetOf(name, class string, n int32) {
 func (w *world) full(name string, n int32) func() bool {
 	return func() bool {
 		d, err := w.deployments.Get(ctx, object.Key{Namespace: namespace, Name: name})
-		return err == nil && d.Status.Available == n && d.Status.Replicas == n
+		return err == nil && d.Status.Available == n && d.Status.Replicas == n && w.idle
 	}
 }
 

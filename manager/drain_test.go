@@ -246,8 +246,8 @@ func TestInPlaceUpdate(t *testing.T) {
 	require.Equal(t, version, w.machine().Version, "P28: written again")
 	require.Equal(t, 1, s.drains)
 	require.Equal(t, 3, s.effects["MarkNode"], "the marks are drained, ready and updated: no mark is repeated after a write of the drainer")
-	for _, event := range []string{"SelectedForUpdate", "Updated", "BackInService"} {
-		require.Equal(t, 1, w.countEvents("Normal machine "+event+" "), event)
+	for _, event := range []string{"Progress machine SelectedForUpdate ", "Normal machine Updated ", "Normal machine BackInService "} {
+		require.Equal(t, 1, w.countEvents(event), event)
 	}
 }
 

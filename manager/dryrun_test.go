@@ -74,7 +74,11 @@ func (w *world) disturbDeployment(event, n int) {
 		w.change(func(d *deployment.Deployment) { d.Spec.Replicas = int32(n) })
 	case 1:
 		w.change(func(d *deployment.Deployment) {
-			d.Spec.Template.Annotations = map[string]string{"version": fmt.Sprint(n)}
+			changed := &d.Spec.Template.Annotations
+			if n%2 == 0 {
+				changed = &d.Spec.Template.Spec.NodeTemplate.Labels
+			}
+			*changed = map[string]string{"version": fmt.Sprint(n)}
 		})
 	case 2:
 		w.change(func(d *deployment.Deployment) { d.Spec.Strategy.Kind = deployment.Recreate })
@@ -167,7 +171,7 @@ func (l *observedFleet) died() *process {
 // Invariants: P40
 func TestDryRunOfALife(t *testing.T) {
 	seen := map[string]bool{}
-	for n := range 2 {
+	for n := range 3 {
 		maps.Copy(seen, observedLife(t, 17*n))
 	}
 	require.Subset(t, sorted(seen), []string{
@@ -189,6 +193,10 @@ func observedLife(t *testing.T, n int) map[string]bool {
 	w.tag("small", "s", tags{"a": "1"})
 	p = w.until(p, w.tagged(3, tags{"a": "1"}), l.died)
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
+	p = w.until(p, w.settled(3), l.died)
+	w.change(func(d *deployment.Deployment) { d.Spec.Template.Spec.NodeTemplate.Labels = map[string]string{"team": "a"} })
+	require.NoError(t, w.start(&testkit.Fuse{}, false).pass(manager.KindDeployment, fleetKey))
+	maps.Copy(l.seen, w.compare())
 	p = w.until(p, w.settled(3), l.died)
 	w.addOrphanVM("blue", "web-lost")
 	w.late("late", machineset.OwnerKind)

@@ -34,7 +34,7 @@ func clusterless(t tb, n int32) (*world, *badDriver, *process) {
 func (w *world) available(n int) func() bool {
 	return func() bool {
 		d, err := w.deployments.Get(ctx, fleetKey)
-		if err != nil || d.Status.ObservedGeneration != d.Generation || int(d.Status.Available) != n {
+		if err != nil || d.Status.ObservedGeneration != d.Generation || int(d.Status.Available) != n || !w.idle {
 			return false
 		}
 		machines := keysOf(w.machines)

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -287,23 +288,29 @@ func TestMinReadyIsIgnoredBySets(t *testing.T) {
 	require.Equal(t, 24*time.Hour, sets[0].Spec.MinReady)
 }
 
-// TestMarksWakeTheSet: if somebody changes a machine's marks, its set restores them.
-func TestMarksWakeTheSet(t *testing.T) {
+// TestMarksWakeMachines: machines that are settled are woken when the rollout marks of their set change, and only then.
+func TestMarksWakeMachines(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
 	p := w.until(w.start(&testkit.Fuse{}, false), w.settled(3), neverDies(t))
-	before, err := w.machines.Get(ctx, keysOf(w.machines)[0])
+	sets, err := w.sets.List(ctx, store.Query{})
 	require.NoError(t, err)
-	after := before.Clone()
-	after.Generation++
-	after.Spec.Marks.Keep = true
-	woken := 0
-	for _, wake := range p.Wakes() {
-		if wake.From == manager.KindMachine && wake.To == manager.KindSet {
-			woken += len(wake.Keys(ctx, before, after))
-		}
+	require.Len(t, sets, 1)
+	wakes := p.Wakes()
+	i := slices.IndexFunc(wakes, func(wake manager.Wake) bool { return wake.From == manager.KindSet && wake.To == manager.KindMachine })
+	woken := func(before, after *machineset.Set) []object.Key {
+		return wakes[i].Keys(ctx, before, after)
 	}
-	require.Equal(t, 1, woken)
+	marked := sets[0].Clone()
+	marked.Instructions.Marks.Avoid = true
+	require.ElementsMatch(t, keysOf(w.machines), woken(sets[0], marked))
+	require.ElementsMatch(t, keysOf(w.machines), woken(nil, marked), "the cache of sets may lag behind that of machines")
+	require.Len(t, woken(marked, sets[0]), 3)
+	resized := marked.Clone()
+	resized.Spec.Replicas++
+	require.Empty(t, woken(marked, resized))
+	require.Empty(t, woken(nil, sets[0]))
+	require.Empty(t, woken(marked, nil))
 }
 
 // TestStuckFleetSaysWhy: a manager that starts with a fleet whose quota is used up says so at once, and again

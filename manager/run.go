@@ -26,6 +26,9 @@ const (
 	// Options.Tuning.Settle, up to longestSettle.
 	settleBacklog = 100
 	longestSettle = 500 * time.Millisecond
+	// drainSettle is how long changes of pods settle before the drain of their node goes on: most pods of a node
+	// end together.
+	drainSettle = 200 * time.Millisecond
 )
 
 // Run reconciles until ctx ends. It then cancels what is under way, waits for it, and returns nil.

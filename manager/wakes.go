@@ -32,11 +32,12 @@ func (m *Manager) Wakes() []Wake {
 		wakes = append(wakes, Wake{From: KindNode, To: KindMachine, Keys: o.machinesOfNode})
 	}
 	if o.Drainer != nil {
-		wakes = append(wakes, Wake{From: KindWorkload, To: KindMachine, Keys: o.machinesOfWorkload, Settle: o.Tuning.Settle})
+		wakes = append(wakes, Wake{From: KindWorkload, To: KindMachine, Keys: o.machinesOfWorkload, Settle: drainSettle})
 	}
 	if o.Store.Sets != nil {
 		wakes = append(wakes,
 			Wake{From: KindSet, To: KindSet, Keys: self[*machineset.Set]},
+			Wake{From: KindSet, To: KindMachine, Keys: o.machinesOfSet},
 			Wake{From: KindMachine, To: KindSet, Keys: o.setsOfMachine, Settle: o.Tuning.Settle},
 			Wake{From: KindClass, To: KindSet, Keys: o.setsOfClass, Settle: o.Tuning.Settle})
 	}
@@ -241,6 +242,19 @@ func (o *Options) setsOfClass(ctx context.Context, old, new any) []object.Key {
 	return keysOf(o.Store.Sets.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
 }
 
+// machinesOfSet wakes the machines of a set whose rollout marks have changed.
+func (o *Options) machinesOfSet(ctx context.Context, old, new any) []object.Key {
+	a, b := both[*machineset.Set](old, new)
+	var before machine.RolloutMarks
+	if a != nil {
+		before = a.Instructions.Marks
+	}
+	if b == nil || b.Instructions.Marks == before {
+		return nil
+	}
+	return keysOf(o.Store.Machines.List(ctx, store.Query{Index: IndexOwner, Value: b.UID}))
+}
+
 // countsDiffer reports whether a change of a machine may change what its set and
 // deployment decide or report.
 func countsDiffer(a, b *machine.Machine) bool {
@@ -256,7 +270,7 @@ func countsDiffer(a, b *machine.Machine) bool {
 	if requestsDiffer(a, b) {
 		return true
 	}
-	if a.Generation != b.Generation && !(a.Spec.NodeTemplate.Equal(&b.Spec.NodeTemplate) && a.Spec.Config.Equal(&b.Spec.Config) && a.Spec.Marks == b.Spec.Marks) {
+	if a.Generation != b.Generation && !(a.Spec.NodeTemplate.Equal(&b.Spec.NodeTemplate) && a.Spec.Config.Equal(&b.Spec.Config)) {
 		return true
 	}
 	return a.Status.VMSpec != b.Status.VMSpec || metaDiffers(&a.Meta, &b.Meta)

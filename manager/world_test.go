@@ -48,7 +48,8 @@ type world struct {
 	provider    *drivertest.Memory
 	policy      *deployment.Policy // nil: the default
 
-	writes        int // of all processes
+	writes        int  // of all processes
+	idle          bool // the last round of until wrote nothing, and no status is due within a second
 	written       map[reflect.Type]int
 	effects       map[string]int  // that hooks reported
 	calls         [8]int          // that reached the provider, by method
@@ -387,6 +388,7 @@ func (w *world) until(p *process, goal func() bool, died func() *process) *proce
 			w.update()
 		}
 		fresh := p.look()
+		w.idle = fresh && w.writes == before && next.Sub(now) > time.Second
 		switch {
 		case goal():
 			return p
@@ -439,11 +441,11 @@ func (w *world) change(how func(*deployment.Deployment)) {
 	require.NoError(w.t, err)
 }
 
-// settled returns whether the deployment is complete with n machines, and no others exist.
+// settled returns whether the deployment is complete with n machines, no others exist, and the process is idle.
 func (w *world) settled(n int) func() bool {
 	return func() bool {
 		d, err := w.deployments.Get(ctx, fleetKey)
-		if err != nil || int(d.Spec.Replicas) != n || !deployment.Complete(d) {
+		if err != nil || int(d.Spec.Replicas) != n || !deployment.Complete(d) || !w.idle {
 			return false
 		}
 		machines, _ := w.machines.List(ctx, store.Query{})

@@ -372,7 +372,6 @@ func (s *fleetSeeder) addMachine(m *machine.Machine) {
 	s.changeUIDs(&m.Meta)
 	s.machines[m.Key] = m
 	s.addClass(m.Namespace, &m.Spec)
-	m.Spec.Marks = machine.RolloutMarks{}
 	switch m.Status.Phase {
 	case machine.PhaseNew, machine.PhaseCrashLoopBackOff:
 		m.Spec.ProviderID, m.Spec.NodeName = "", ""

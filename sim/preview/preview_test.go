@@ -348,9 +348,6 @@ func TestPreviewIgnoresMarks(t *testing.T) {
 	d, sets := rolling(3)
 	plain := predict(t, d, sets, defaultModel())
 	sets[0].Set.Instructions.Marks.Avoid = true
-	for _, m := range sets[0].Machines {
-		m.Spec.Marks.Avoid = true
-	}
 	assert.Equal(t, plain.Steps, predict(t, d, sets, defaultModel()).Steps)
 }
 

@@ -143,7 +143,7 @@ func (w *world) operate() {
 	at := time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)
 	edit(w, w.machines, "m", func(m *machine.Machine) {
 		m.Spec.Config.DisableHealthTimeout = true
-		m.Spec.Marks.Avoid = true
+		m.Spec.InPlace = machine.InPlaceCandidate
 		m.Status.Phase, m.Status.Since, m.Status.ResumedAt = machine.PhaseFailed, at, at
 		m.Status.LastOperation = machine.Operation{Kind: machine.OperationHealthCheck, State: machine.StateFailed, Time: at, Message: "not ready", Code: codes.Internal}
 		m.Status.Conditions = append(m.Status.Conditions, object.Condition{Type: "Odd", Status: object.True, Since: at})
@@ -215,7 +215,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	w.define(ours(t), true)
 	m, s, d := get(w, w.machines, "m"), get(w, w.sets, "s"), get(w, w.deployments, "d")
 	require.False(t, m.Spec.Config.DisableHealthTimeout)
-	require.True(t, m.Spec.Marks.Avoid)
+	require.Equal(t, machine.InPlaceCandidate, m.Spec.InPlace)
 	require.Equal(t, operated[0].(*machine.Machine).Status.ResumedAt, m.Status.ResumedAt)
 	require.Zero(t, s.Spec.AutoPreserve)
 	require.EqualValues(t, 1, s.Instructions.SurgeAllowance.Surge)

@@ -192,7 +192,7 @@ func TestUnreadableRecords(t *testing.T) {
 		w.merge(&s, `{"metadata":{"annotations":{"millwright-go/reservation":"{","millwright-go/handover":"[1]","millwright-go/deletion-candidates":"x","deployment.kubernetes.io/revision":"one"}}}`)
 	}
 	for _, m := range w.machines() {
-		w.merge(&m, `{"metadata":{"annotations":{"millwright-go/in-place":"{","millwright-go/rollout-marks":"-"}}}`)
+		w.merge(&m, `{"metadata":{"annotations":{"millwright-go/in-place":"{"}}}`)
 		require.NoError(t, w.client.SubResource("status").Patch(t.Context(), &m, client.RawPatch("application/merge-patch+json",
 			[]byte(`{"status":{"conditions":[{"type":"MillwrightRecord","status":"True","message":"no record"}]}}`))))
 		node := w.node(m.Name)
@@ -202,7 +202,6 @@ func TestUnreadableRecords(t *testing.T) {
 	w.manage()
 	w.eventually("an event about the deployment", w.hasEvent("web", "metadata.annotations[millwright-go/max-age]"))
 	w.eventually("an event about the set", w.hasEvent(w.sets()[0].Name, "metadata.annotations[millwright-go/reservation]"))
-	w.eventually("an event about a machine", w.hasEvent(names[0], "metadata.annotations[millwright-go/rollout-marks]"))
 	w.eventually("an event about the machine's in-place annotation", w.hasEvent(names[0], "spec.inPlace is unknown"))
 	for _, m := range w.machines() {
 		w.merge(&m, `{"metadata":{"annotations":{"millwright-go/in-place":null}}}`)

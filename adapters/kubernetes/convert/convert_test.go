@@ -159,7 +159,7 @@ var notStored = []string{
 }
 
 // notOfTemplates are fields that a template does not have.
-var notOfTemplates = []string{"ProviderID", "NodeName", "InPlace", "Marks.Avoid", "Marks.Keep"}
+var notOfTemplates = []string{"ProviderID", "NodeName", "InPlace"}
 
 // skipped reports whether the tests of all fields leave out a field.
 func skipped(path string) bool {

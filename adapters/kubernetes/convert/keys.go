@@ -23,7 +23,7 @@ type Keys struct {
 	DeploymentChanges  string // the same on a deployment
 	InPlace            string // on a machine
 	InPlaceTarget      string // on a machine: the set that it is updated for; read only
-	Marks              string // on machines and sets
+	Marks              string // on sets
 	SetRecord          string // on a set: the values of its status that have no field
 	DeploymentRecord   string // the same on a deployment; not SetRecord, because other managers copy it to sets
 	Reservation        string // on a set

@@ -87,7 +87,7 @@ func fuzz(f *testing.F, k tester, seeds ...string) {
 
 func FuzzMachine(f *testing.F) {
 	fuzz(f, machines,
-		`{"metadata":{"name":"m","labels":{"node":"n"},"annotations":{"millwright-go/in-place":"Odd","millwright-go/rollout-marks":"[","millwright-go/spec-changes":"-3"},
+		`{"metadata":{"name":"m","labels":{"node":"n"},"annotations":{"millwright-go/in-place":"Odd","millwright-go/spec-changes":"-3"},
 		"ownerReferences":[{"kind":"MachineSet","name":"s","uid":"u","controller":true}]},
 		"spec":{"providerID":"p","drainTimeout":"1h","nodeConditions":" A ,,B","maxEvictRetries":3},
 		"status":{"currentStatus":{"phase":"Odd","preserveExpiryTime":"2026-03-01T12:00:00.5+02:00"},

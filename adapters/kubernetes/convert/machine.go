@@ -22,7 +22,6 @@ func Machines(keys Keys) *Kind[*v1alpha1.Machine, *machine.Machine] {
 		labels: []string{keys.NodeLabel},
 		records: []record[*machine.Machine]{
 			{keys.InPlace, func(m *machine.Machine) any { return &m.Spec.InPlace }},
-			{keys.Marks, func(m *machine.Machine) any { return &m.Spec.Marks }},
 		},
 	}
 }
@@ -44,9 +43,9 @@ var machineNotes = []record[*machine.Machine]{
 const noteOperation = "operation" // the extra of the last operation
 
 func readMachine(r *reader, w *v1alpha1.Machine, m *machine.Machine) {
-	inPlace, marks := m.Spec.InPlace, m.Spec.Marks
+	inPlace := m.Spec.InPlace
 	m.Spec = readSpec(&w.Spec)
-	m.Spec.InPlace, m.Spec.Marks, m.Spec.NodeName = inPlace, marks, w.Labels[r.keys.NodeLabel]
+	m.Spec.InPlace, m.Spec.NodeName = inPlace, w.Labels[r.keys.NodeLabel]
 	if target := w.Annotations[r.keys.InPlaceTarget]; target != "" && m.Owner != nil && m.Owner.Name == target {
 		m.Spec.InPlace = machine.InPlaceNone // another manager has updated the machine and moved it to that set
 	}

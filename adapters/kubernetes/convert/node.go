@@ -67,11 +67,11 @@ func (r *reader) rollout(n *machine.Node) {
 	if n.Annotations[k.KeepNode] == "true" && n.Annotations[k.KeptByUs] == "true" && last.Annotations[k.KeptByUs] == "" && !preserved {
 		annotations := map[string]string{k.KeepNode: "true", k.KeptByUs: "true"}
 		maps.Copy(annotations, last.Annotations)
-		last.Annotations, n.Applied.Generation = annotations, 0
+		last.Annotations = annotations
 	}
 	avoid := object.Taint{Key: k.AvoidTaint, Value: "True", Effect: object.PreferNoSchedule}
 	if slices.Contains(n.Taints, avoid) && !slices.Contains(last.Taints, avoid) {
-		last.Taints, n.Applied.Generation = append(slices.Clone(last.Taints), avoid), 0
+		last.Taints = append(slices.Clone(last.Taints), avoid)
 	}
 }
 

@@ -187,7 +187,7 @@ func TestMarksOfRolloutsElsewhere(t *testing.T) {
 		m := &machine.Machine{Status: machine.Status{Phase: machine.PhaseRunning}}
 		m.Name, m.Generation, m.Finalizers = "web-1", 7, []string{machine.Finalizer}
 		m.Spec.Class.Name, m.Spec.ProviderID, m.Spec.NodeName = "small", "cloud://vm-1", "web-1"
-		o := &machine.Observation{Machine: m, Node: &machine.NodeAnswer{Name: "web-1", Node: n, Read: decision.Freshness{Began: begin}}}
+		o := &machine.Observation{Machine: m, Marks: &machine.RolloutMarks{}, Node: &machine.NodeAnswer{Name: "web-1", Node: n, Read: decision.Freshness{Began: begin}}}
 		if name == "preserved" {
 			m.Annotations = map[string]string{keys.Preserve: machine.PreserveNow}
 			m.Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: begin, Until: begin.Add(time.Hour)}

@@ -504,7 +504,7 @@ func TestReadingSharesNothing(t *testing.T) {
 	m, _ = machines.Read(w)
 	assert.NotContains(t, m.Labels, "node")
 	m.Labels = map[string]string{"node": "other"}
-	m.Annotations = map[string]string{keys.Marks: "x", "theirs": "y"}
+	m.Annotations = map[string]string{keys.InPlace: "x", "theirs": "y"}
 	patch, err := machines.Update(w, m)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"metadata":{"annotations":{"theirs":"y"}}}`, string(patch))

@@ -114,6 +114,9 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 		_, p.o.NoInitialize = p.uninitialized.Load(p.o.Class.Provider)
 	}
 	p.o.VMSpec = p.Split(p.o.Class)
+	if p.o.Marks, err = p.marks(ctx, m); err != nil {
+		return err
+	}
 	if p.o.Secret, err = p.secrets.Version(ctx, p.o.Class); err != nil {
 		return err
 	}
@@ -154,6 +157,24 @@ func (p *pass) readSkippedCalls(ctx context.Context) error {
 	}
 	p.skipped = skippedCalls{create: p.Nodes != nil && (secret == nil || len(secret.Data[machine.UserData]) == 0)}
 	return err
+}
+
+// marks returns the rollout marks of the machine's set; nil: they are not known.
+func (p *pass) marks(ctx context.Context, m *machine.Machine) (*machine.RolloutMarks, error) {
+	switch {
+	case m.Owner == nil:
+		return &machine.RolloutMarks{}, nil
+	case p.Nodes == nil || p.Sets == nil || m.Owner.Kind != machineset.OwnerKind:
+		return nil, nil //nolint:nilnil // there is no node to mark, or another owner
+	}
+	set, err := p.Sets.Get(ctx, object.Key{Namespace: m.Namespace, Name: m.Owner.Name})
+	if errors.Is(err, store.ErrNotFound) || err == nil && set.UID != m.Owner.UID {
+		return nil, nil //nolint:nilnil // this cache may lag
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &set.Instructions.Marks, nil
 }
 
 // class returns the machine's class; nil: there is none.
