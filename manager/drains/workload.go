@@ -122,22 +122,26 @@ func (d *Drainer) observeVolumes(ctx context.Context, o *drain.Observation) (err
 	return err
 }
 
-// look reads the node and its pods as they are now.
+// look reads the node and its pods as they are now. The answer to a write of this pass is as good as a read of the
+// node.
 func (d *Drainer) look(ctx context.Context, o *drain.Observation) error {
-	n, err := d.options.Nodes.Live().Get(ctx, o.Node.Key)
-	switch {
-	case errors.Is(err, store.ErrNotFound) || err == nil && n.UID != o.Node.UID:
-		o.Node = nil
-		return nil
-	case err != nil:
-		return err
+	if o.Cached {
+		n, err := d.options.Nodes.Live().Get(ctx, o.Node.Key)
+		switch {
+		case errors.Is(err, store.ErrNotFound) || err == nil && n.UID != o.Node.UID:
+			o.Node = nil
+			return nil
+		case err != nil:
+			return err
+		}
+		o.Node, o.Cached = n, false
 	}
-	o.Node, o.Cached = n, false
 	live, ok := d.options.Workload.Pods.(LivePods)
 	if !ok {
 		return nil
 	}
-	if o.Pods, err = live.Live(ctx, n.Name); err != nil {
+	var err error
+	if o.Pods, err = live.Live(ctx, o.Node.Name); err != nil {
 		return err
 	}
 	o.PodsCached = false

@@ -160,6 +160,7 @@ type phase struct {
 	n          int
 	limit      float64 // in seconds; it is only printed
 	perMachine int     // the limit of writes to machines and nodes, per machine
+	rolls      bool
 	change     func(context.Context) error
 	// wanted reports whether the change is complete. Nil: it is once the deployment and all machines and
 	// nodes are gone.
@@ -171,9 +172,9 @@ func (b *bench) phases(n int) []phase {
 	d := b.deployment(n)
 	large := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}`))
 	return []phase{
-		{fmt.Sprintf("%d machines created", n), n, 2.5, 6, func(ctx context.Context) error { return b.client.Create(ctx, d.DeepCopy()) }, b.available(n)},
-		{fmt.Sprintf("%d rolled, surge 20%%", n), n, 8, 19, func(ctx context.Context) error { return b.client.Patch(ctx, d.DeepCopy(), large) }, b.available(n)},
-		{fmt.Sprintf("%d deleted", n), n, 3, 11, func(ctx context.Context) error { return b.client.Delete(ctx, d.DeepCopy()) }, nil},
+		{fmt.Sprintf("%d machines created", n), n, 2.5, 6, false, func(ctx context.Context) error { return b.client.Create(ctx, d.DeepCopy()) }, b.available(n)},
+		{fmt.Sprintf("%d rolled, surge 20%%", n), n, 8, 19, true, func(ctx context.Context) error { return b.client.Patch(ctx, d.DeepCopy(), large) }, b.available(n)},
+		{fmt.Sprintf("%d deleted", n), n, 3, 11, false, func(ctx context.Context) error { return b.client.Delete(ctx, d.DeepCopy()) }, nil},
 	}
 }
 

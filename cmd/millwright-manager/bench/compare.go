@@ -27,6 +27,7 @@ type contestant struct {
 	// nodes that VMs register.
 	requests map[string]map[string]float64
 	busy     []float64 // seconds of processor time, one number for each round
+	waves    *timeline // of the last rollout of a small fleet; nil: there was none
 }
 
 // compare prints how long the manager of this tree and that of a commit take, as medians of rounds.
@@ -114,7 +115,7 @@ func (b *bench) live(ctx context.Context, c *contestant, phases []phase, vms str
 		if err != nil {
 			return err
 		}
-		seconds, err := b.timed(ctx, p)
+		seconds, err := b.recorded(ctx, c, p)
 		if err != nil {
 			return err
 		}
@@ -131,6 +132,21 @@ func (b *bench) live(ctx context.Context, c *contestant, phases []phase, vms str
 		}
 	}
 	return nil
+}
+
+// recorded is timed. Of the rollout of a small fleet it keeps the timeline; the watches of a large one would cost
+// too much of the processors that are measured.
+func (b *bench) recorded(ctx context.Context, c *contestant, p *phase) (float64, error) {
+	if !p.rolls || p.n > 200 {
+		return b.timed(ctx, p)
+	}
+	t, err := b.follow(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer t.finish()
+	c.waves = t
+	return b.timed(ctx, p)
 }
 
 // requests returns how many requests the server has answered, by verb and resource, without those about
@@ -179,6 +195,11 @@ func (b *bench) printComparison(c, other *contestant, phases []phase, rounds int
 		line(p.what, c.seconds[p.what], other.seconds[p.what])
 	}
 	line("processor time of a life", c.busy, other.busy)
+	for _, c := range []*contestant{c, other} {
+		if c.waves != nil {
+			c.waves.print(c.name)
+		}
+	}
 	for _, p := range phases {
 		fmt.Printf("\n%-40s %8s %8s   requests a machine\n", p.what, c.name, other.name)
 		all := maps.Clone(c.requests[p.what])
