@@ -1,6 +1,7 @@
 package apistore
 
 import (
+	"cmp"
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,8 +17,9 @@ import (
 )
 
 // NewClient returns a client for the kinds of one version of an API group. These kinds must be
-// registered in known. The client keeps the config's limits and retries. It leaves out the parts of
-// an object that it can't read, and a Collection reports them.
+// registered in known. The client keeps the config's limits and retries. Without a UserAgent it names
+// the program, which the server records with changes. It leaves out the parts of an object that it
+// can't read, and a Collection reports them.
 func NewClient(config *rest.Config, version schema.GroupVersion, known *runtime.Scheme) (rest.Interface, error) {
 	c := rest.CopyConfig(config)
 	c.GroupVersion = &version
@@ -25,6 +27,7 @@ func NewClient(config *rest.Config, version schema.GroupVersion, known *runtime.
 	if version.Group == "" {
 		c.APIPath = "/api"
 	}
+	c.UserAgent = cmp.Or(c.UserAgent, rest.DefaultKubernetesUserAgent())
 	lost := &losses{all: map[types.UID]loss{}}
 	c.NegotiatedSerializer = lenientSerializer{serializer.NewCodecFactory(known).WithoutConversion(), lost}
 	client, err := rest.RESTClientFor(c)

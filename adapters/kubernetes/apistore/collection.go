@@ -29,6 +29,13 @@ type Options[T object.Object[T], R Raw] struct {
 	// version and write nothing.
 	NoStatus bool
 
+	// Untracked says that the server need not record which program has set which field
+	// (metadata.managedFields): the first update of an object, other than of its status, removes that
+	// record, and the server keeps none from then on. It would be two fifths of a small object, and a
+	// fourth of the server's work. The record of an object that somebody applies stays (kubectl apply
+	// --server-side).
+	Untracked bool
+
 	Codec     Codec[T, R]
 	Blank     func() R              // an empty object
 	BlankList func() runtime.Object // an empty list of them

@@ -469,6 +469,41 @@ func TestWithoutStatus(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrConflict)
 }
 
+func untracked(o *apistore.Options[*storetest.Object, *thing]) { o.Untracked = true }
+
+// TestUntrackedFields: an update removes the server's record of fields, and the server keeps none from then on, even if
+// others write the object. While somebody applies the object, the record stays.
+func TestUntrackedFields(t *testing.T) {
+	objects := raw(t).Namespace(storetest.Namespaces[0])
+	managers := func() (names []string) {
+		stored, err := objects.Get(t.Context(), "a", metav1.GetOptions{})
+		require.NoError(t, err)
+		for _, f := range stored.GetManagedFields() {
+			names = append(names, f.Manager+" "+string(f.Operation))
+		}
+		return names
+	}
+	c, others := newCollection(t, server.Config, untracked), newCollection(t, server.Config, nil)
+	o := create(t, c, sample("a"))
+	o.Status.Ready++
+	o, err := c.UpdateStatus(t.Context(), o)
+	require.NoError(t, err)
+	require.Len(t, managers(), 2)
+	o = update(t, c, o, func(o *storetest.Object) { o.Spec.Replicas++ })
+	require.Empty(t, managers())
+	o = update(t, others, o, func(o *storetest.Object) { o.Spec.Class = "of others" })
+	require.Empty(t, managers())
+
+	applied := bare("a")
+	applied.SetLabels(map[string]string{"by": "gitops"})
+	_, err = objects.Apply(t.Context(), "a", applied, metav1.ApplyOptions{FieldManager: "gitops", Force: true})
+	require.NoError(t, err)
+	o, err = c.Live().Get(t.Context(), o.Key)
+	require.NoError(t, err)
+	update(t, c, o, func(o *storetest.Object) { o.Spec.Replicas++ })
+	require.Contains(t, managers(), "gitops Apply")
+}
+
 func TestOptions(t *testing.T) {
 	for name, edit := range map[string]func(*apistore.Options[*storetest.Object, *thing]){
 		"no Client":             func(o *apistore.Options[*storetest.Object, *thing]) { o.Client = nil },

@@ -13,7 +13,7 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, storetest.Suite{
 		New: func(t *testing.T, _ func() time.Time) store.Collection[*storetest.Object] {
 			t.Helper()
-			return newCollection(t, server.Config, nil)
+			return newCollection(t, server.Config, untracked)
 		},
 		OwnClock:     true,
 		EndsTogether: true,

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -105,6 +107,11 @@ func (c *Collection[T, R]) write(ctx context.Context, stored R, o T, steps []ste
 		if body == nil {
 			continue
 		}
+		if c.Untracked && s.part == "" && onlyUpdated(stored) { // the server takes it from no other part
+			if body, err = withoutTracking(body); err != nil {
+				return none, err
+			}
+		}
 		if stored, err = c.client.patch(ctx, o.ObjectMeta().Key, s.part, body); err != nil {
 			return none, Translate(err)
 		}
@@ -116,6 +123,36 @@ func (c *Collection[T, R]) write(ctx context.Context, stored R, o T, steps []ste
 		return now, nil
 	}
 	return c.write(ctx, stored, o, []step[T, R]{{patch: lock[T, R]}})
+}
+
+// onlyUpdated reports whether the server has recorded which program has set which field of an object, and nobody
+// applies the object, for which that record is needed.
+func onlyUpdated(raw Raw) bool {
+	record := raw.GetManagedFields()
+	applied := func(f metav1.ManagedFieldsEntry) bool { return f.Operation != metav1.ManagedFieldsOperationUpdate }
+	return len(record) > 0 && !slices.ContainsFunc(record, applied)
+}
+
+// withoutTracking returns a patch that also removes the record of fields, in the form that the server asks for: a
+// list of one empty entry.
+func withoutTracking(patch []byte) ([]byte, error) {
+	var body map[string]json.RawMessage
+	if err := json.Unmarshal(patch, &body); err != nil {
+		return nil, err
+	}
+	meta := map[string]json.RawMessage{}
+	if text, ok := body["metadata"]; ok {
+		if err := json.Unmarshal(text, &meta); err != nil {
+			return nil, err
+		}
+	}
+	meta["managedFields"] = json.RawMessage("[{}]")
+	text, err := json.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	body["metadata"] = text
+	return json.Marshal(body)
 }
 
 // written returns what the server has stored, and shows it in the cache.

@@ -83,8 +83,12 @@ type Options struct {
 	CallTimeout time.Duration
 	CallGrace   time.Duration
 	// Settle is how long changes of machines gather before their set and deployment are reconciled.
-	// Zero means 200 ms. A shorter time makes a rollout faster, and costs more writes.
+	// Zero means 20 ms. A shorter time makes a rollout faster, and costs more writes.
 	Settle time.Duration
+	// TrackFields says that the server shall record which program has set which field of a machine
+	// (metadata.managedFields). Without it that record is removed from machines that nobody applies, which
+	// saves a quarter of a rollout's time where the server's processors are short.
+	TrackFields bool
 
 	// Hooks are called in addition to those of the controllers.
 	Hooks manager.Hooks

@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/cluster"
-	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 )
@@ -86,7 +85,7 @@ func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 	}
 	f.events = events
 	report := events.report(f.Log)
-	if f.stores, err = newStores(control, f.Namespace, convert.DefaultKeys(), f.PoolDriver != nil, report); err != nil {
+	if f.stores, err = newStores(control, &f.Options, report); err != nil {
 		return err
 	}
 	events.stores = f.stores

@@ -35,10 +35,12 @@ type connection struct {
 	client    rest.Interface
 	namespace string
 	report    func(error)
+	untracked bool // for machines: see apistore.Options.Untracked
 }
 
-// newStores returns collections on the server, with one of pools if pools is true.
-func newStores(config *rest.Config, namespace string, keys convert.Keys, pools bool, report func(error)) (*stores, error) {
+// newStores returns collections on the server, with one of pools if there is a PoolDriver.
+func newStores(config *rest.Config, o *Options, report func(error)) (*stores, error) {
+	keys := convert.DefaultKeys()
 	types := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(types); err != nil {
 		return nil, err
@@ -52,10 +54,12 @@ func newStores(config *rest.Config, namespace string, keys convert.Keys, pools b
 		return nil, err
 	}
 	s := &stores{}
-	c := connection{client: machineKinds, namespace: namespace, report: report}
-	coreKinds := connection{client: core, namespace: namespace, report: report}
+	c := connection{client: machineKinds, namespace: o.Namespace, report: report}
+	ofMachines := c
+	ofMachines.untracked = !o.TrackFields
+	coreKinds := connection{client: core, namespace: o.Namespace, report: report}
 	var errs [6]error
-	s.machines, errs[0] = collection[*machine.Machine, *v1alpha1.Machine](c, "machines", convert.Machines(keys), manager.MachineIndexes(),
+	s.machines, errs[0] = collection[*machine.Machine, *v1alpha1.Machine](ofMachines, "machines", convert.Machines(keys), manager.MachineIndexes(),
 		func() *v1alpha1.Machine { return &v1alpha1.Machine{} }, func() runtime.Object { return &v1alpha1.MachineList{} })
 	s.sets, errs[1] = collection[*machineset.Set, *v1alpha1.MachineSet](c, "machinesets", convert.Sets(keys), manager.SetIndexes(),
 		func() *v1alpha1.MachineSet { return &v1alpha1.MachineSet{} }, func() runtime.Object { return &v1alpha1.MachineSetList{} })
@@ -65,7 +69,7 @@ func newStores(config *rest.Config, namespace string, keys convert.Keys, pools b
 		func() *v1alpha1.MachineClass { return &v1alpha1.MachineClass{} }, func() runtime.Object { return &v1alpha1.MachineClassList{} })
 	s.secrets, errs[4] = collection[*machine.Secret, *corev1.Secret](coreKinds, "secrets", convert.Secrets(keys), nil,
 		func() *corev1.Secret { return &corev1.Secret{} }, func() runtime.Object { return &corev1.SecretList{} })
-	if pools {
+	if o.PoolDriver != nil {
 		errs[5] = s.connectPools(config, c, keys)
 	}
 	for _, err := range errs {
@@ -81,7 +85,7 @@ func collection[T object.Object[T], R apistore.Raw](
 	blank func() R, blankList func() runtime.Object,
 ) (*apistore.Collection[T, R], error) {
 	return apistore.New(apistore.Options[T, R]{
-		Client: c.client, Resource: resource, Namespaced: true, Namespace: c.namespace, NoStatus: resource == "secrets",
+		Client: c.client, Resource: resource, Namespaced: true, Namespace: c.namespace, NoStatus: resource == "secrets", Untracked: c.untracked,
 		Codec: codec, Blank: blank, BlankList: blankList, Indexes: indexes, Report: c.report,
 	})
 }

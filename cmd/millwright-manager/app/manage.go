@@ -172,7 +172,7 @@ func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (contro
 		Driver: machines, PoolDriver: pools, Namespace: s.Namespace, Target: c.Target, NoTarget: s.NoTarget,
 		MachinePolicy: r.rules.machine, SetPolicy: r.rules.set, DeploymentPolicy: r.rules.deployment,
 		SafetyPolicy: r.rules.safety, DrainPolicy: r.rules.drain, PoolPolicy: r.rules.pool, MaxDrains: s.MaxDrains,
-		DryRun: s.DryRun, OtherManagers: s.otherManagers(), Workers: s.Workers, Resync: s.Resync, CallTimeout: 2 * s.DriverTimeout, CallGrace: s.DriverGrace, Settle: s.Settle,
+		DryRun: s.DryRun, OtherManagers: s.otherManagers(), Workers: s.Workers, Resync: s.Resync, CallTimeout: 2 * s.DriverTimeout, CallGrace: s.DriverGrace, Settle: s.Settle, TrackFields: s.TrackFields,
 		Log: log,
 	}
 	if s.elects() {

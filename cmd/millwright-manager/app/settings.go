@@ -62,6 +62,7 @@ type sizes struct {
 	Workers           int           `default:"64" help:"Machines that are reconciled concurrently. A slow provider needs more."`
 	MaxDrains         int           `default:"0" help:"Nodes of one zone that are drained at the same time; 0: no limit."`
 	Resync            time.Duration `default:"10m" help:"How often every object is reconciled even if nothing has changed."`
+	TrackFields       bool          `help:"Let the API server record which program has set which field of a machine (managedFields). Without it that record is removed from machines that nobody applies, which makes rollouts faster where the server's processors are short."`
 	Settle            time.Duration `default:"20ms" help:"How long changes of machines are collected before their set and deployment are reconciled. A shorter time makes rollouts faster and takes more writes."`
 	DriverTimeout     time.Duration `default:"15m" help:"Timeout of a call to the driver. A call may also wait as long for its turn."`
 	DriverGrace       time.Duration `default:"10s" help:"How long a call to the driver may take to return after it was cancelled. A call that takes longer is abandoned: its machine is not called again until it returns, and /healthz fails after an hour. Must be less than shutdown-timeout."`
