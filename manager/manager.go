@@ -199,6 +199,8 @@ type Wake struct {
 	Keys func(ctx context.Context, old, new any) []object.Key
 	// Settle is how long the wake-up may wait for others to join it.
 	Settle time.Duration
+	// Urgent says that the objects are reconciled before others that wait for a worker.
+	Urgent bool
 }
 
 // deps has what all reconcilers share.

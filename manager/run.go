@@ -289,11 +289,14 @@ func (r *runner) wakeBy(ctx context.Context, wake *Wake, old, new any) {
 		if !r.options.ours(wake.To, key) {
 			continue
 		}
-		if wake.Settle > 0 {
+		switch {
+		case wake.Urgent:
+			q.AddUrgent(key)
+		case wake.Settle > 0:
 			q.AddAt(key, r.options.Runtime.Now().Add(r.settle(wake)))
-			continue
+		default:
+			q.Add(key)
 		}
-		q.Add(key)
 	}
 }
 

@@ -29,7 +29,9 @@ func (m *Manager) Wakes() []Wake {
 		wakes = append(wakes, Wake{From: KindSecret, To: KindMachine, Keys: o.machinesOfSecret})
 	}
 	if o.Cluster != nil {
-		wakes = append(wakes, Wake{From: KindNode, To: KindMachine, Keys: o.machinesOfNode})
+		wakes = append(wakes,
+			Wake{From: KindNode, To: KindMachine, Keys: o.machinesOfReadyNode, Urgent: true},
+			Wake{From: KindNode, To: KindMachine, Keys: o.machinesOfNode})
 	}
 	if o.Drainer != nil {
 		wakes = append(wakes, Wake{From: KindWorkload, To: KindMachine, Keys: o.machinesOfWorkload, Settle: drainSettle})
@@ -379,6 +381,18 @@ func (o *Options) machinesOfNode(ctx context.Context, old, new any) []object.Key
 		keys = append(keys, keysOf(o.Store.Machines.List(ctx, store.Query{Index: IndexNode, Value: nodeOf(name)}))...)
 	}
 	return keys
+}
+
+// machinesOfReadyNode wakes the machines of a node that has become ready: rollouts wait for them.
+func (o *Options) machinesOfReadyNode(ctx context.Context, old, new any) []object.Key {
+	ready := func(n *machine.Node) bool {
+		c := object.FindCondition(n.Conditions, machine.NodeReady)
+		return c != nil && c.Status == object.True
+	}
+	if a, b := both[*machine.Node](old, new); b == nil || !ready(b) || a != nil && ready(a) {
+		return nil
+	}
+	return o.machinesOfNode(ctx, old, new)
 }
 
 // machinesOfWorkload wakes the machines of a node that is being drained. At other times, what runs on the

@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Queue hands out keys to workers: each key to one worker at a time, in the
+// Queue hands out keys to workers: each key to one worker at a time, urgent keys first, and otherwise in the
 // order in which they became due, however often they were added meanwhile. A
 // key that is added while it is worked on is handed out once more afterwards. [Engine.Work] is a worker.
 type Queue struct {
@@ -19,8 +19,8 @@ type Queue struct {
 	some    sync.Cond // a key is due, or the queue is closed
 	closed  bool
 	items   map[object.Key]*item
-	ready   []*item // due, first in first out; from head on
-	head    int
+	urgent  fifo // due, and handed out before those of ready
+	ready   fifo // due
 	later   timeline
 	timer   *time.Timer        // fires when the first of later is due
 	failing map[object.Key]int // passes in a row that could not be finished
@@ -34,6 +34,7 @@ type item struct {
 	due     time.Time // while waiting
 	at      int       // its place in the timeline, -1: not there
 	ready   bool
+	urgent  bool // when it is ready, it is among the urgent ones
 	running bool
 	again   bool // became due while running
 	// notBefore is the end of the pause after a pass that could not be
@@ -57,6 +58,18 @@ func (q *Queue) Add(key object.Key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.release(q.item(key))
+}
+
+// AddUrgent makes a key due now, before all others that are not urgent.
+func (q *Queue) AddUrgent(key object.Key) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it := q.item(key)
+	if it.ready && !it.urgent {
+		q.urgent.push(it) // pop ignores its place among the others
+	}
+	it.urgent = true
+	q.release(it)
 }
 
 // AddAt makes a key due at a time, unless it is due earlier already.
@@ -85,18 +98,44 @@ func (q *Queue) Next() (object.Key, bool) {
 
 // pop takes the first key that is due. It returns nil if no key is due.
 func (q *Queue) pop() *item {
-	if q.head == len(q.ready) {
+	it := q.urgent.pop(func(it *item) bool { return it.ready })
+	if it == nil {
+		it = q.ready.pop(func(it *item) bool { return it.ready && !it.urgent })
+	}
+	if it == nil {
 		return nil
 	}
-	it := q.ready[q.head]
-	q.ready[q.head] = nil
-	q.head++
-	if q.head == len(q.ready) {
-		q.ready, q.head = q.ready[:0], 0
-	}
-	it.ready, it.running = false, true
+	it.ready, it.urgent, it.running = false, false, true
 	q.due.Add(-1)
 	return it
+}
+
+// fifo hands out items first in first out.
+type fifo struct {
+	items []*item // from head on
+	head  int
+}
+
+func (f *fifo) push(it *item) {
+	if f.head > 0 && len(f.items) == cap(f.items) {
+		n := copy(f.items, f.items[f.head:])
+		f.items, f.head = f.items[:n], 0
+	}
+	f.items = append(f.items, it)
+}
+
+// pop removes the first item that is wanted, and those before it. It returns nil if there is none.
+func (f *fifo) pop(wanted func(*item) bool) *item {
+	for f.head < len(f.items) {
+		it := f.items[f.head]
+		f.items[f.head] = nil
+		f.head++
+		if wanted(it) {
+			return it
+		}
+	}
+	f.items, f.head = f.items[:0], 0
+	return nil
 }
 
 // fire makes due what has become due, and sets the timer for the next.
@@ -193,11 +232,11 @@ func (q *Queue) release(it *item) {
 		q.postpone(it, it.notBefore)
 	case !it.ready:
 		it.ready = true
-		if q.head > 0 && len(q.ready) == cap(q.ready) {
-			n := copy(q.ready, q.ready[q.head:])
-			q.ready, q.head = q.ready[:n], 0
+		if it.urgent {
+			q.urgent.push(it)
+		} else {
+			q.ready.push(it)
 		}
-		q.ready = append(q.ready, it)
 		q.due.Add(1)
 		q.some.Signal()
 	}

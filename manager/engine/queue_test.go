@@ -40,6 +40,7 @@ type queueModel struct {
 	due     map[object.Key]time.Time // waiting or due; running keys too, if due again
 	running map[object.Key]bool
 	hold    map[object.Key]time.Time // the end of a pause after a failure
+	urgent  map[object.Key]bool
 }
 
 func (m *queueModel) wants(k object.Key, at time.Time) {
@@ -55,6 +56,13 @@ func (m *queueModel) add(t *rapid.T) {
 	k, at := key(rapid.IntRange(0, 4).Draw(t, "key")), m.now()
 	m.q.Add(k)
 	m.wants(k, at)
+}
+
+func (m *queueModel) addUrgent(t *rapid.T) {
+	k, at := key(rapid.IntRange(0, 4).Draw(t, "key")), m.now()
+	m.q.AddUrgent(k)
+	m.wants(k, at)
+	m.urgent[k] = true
 }
 
 func (m *queueModel) addAt(t *rapid.T) {
@@ -77,8 +85,14 @@ func (m *queueModel) take(t *rapid.T) {
 	if at, wanted := m.due[k]; !wanted || at.After(m.now()) || m.running[k] {
 		t.Fatalf("%v handed out: due %v, running %v", k, at, m.running[k])
 	}
+	for other := range m.urgent {
+		if at, wanted := m.due[other]; wanted && !at.After(m.now()) && !m.running[other] && !m.urgent[k] {
+			t.Fatalf("%v handed out before %v, which is urgent", k, other)
+		}
+	}
 	delete(m.due, k)
 	delete(m.hold, k)
+	delete(m.urgent, k)
 	m.running[k] = true
 }
 
@@ -123,17 +137,17 @@ func (m *queueModel) fail(t *rapid.T) {
 }
 
 // TestQueueAgainstModel: a key is with one worker at a time, and is handed out once, no matter how often it was
-// added; never before it is due, and not during the pause after a failure. It is never forgotten.
+// added; urgent keys first; never before it is due, and not during the pause after a failure. It is never forgotten.
 func TestQueueAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClock()
 		m := &queueModel{
 			clock: c, q: NewQueue(c.now), due: map[object.Key]time.Time{},
-			running: map[object.Key]bool{}, hold: map[object.Key]time.Time{},
+			running: map[object.Key]bool{}, hold: map[object.Key]time.Time{}, urgent: map[object.Key]bool{},
 		}
 		defer m.q.Close()
 		t.Repeat(map[string]func(*rapid.T){
-			"add": m.add, "addAt": m.addAt, "take": m.take, "done": m.done, "fail": m.fail,
+			"add": m.add, "addUrgent": m.addUrgent, "addAt": m.addAt, "take": m.take, "done": m.done, "fail": m.fail,
 			"time passes": func(t *rapid.T) {
 				c.forward(time.Duration(rapid.IntRange(1, 5).Draw(t, "s")) * time.Second)
 			},
@@ -155,6 +169,31 @@ func TestQueueIsFair(t *testing.T) {
 		q.Add(k) // while a worker has it
 		q.Done(k, time.Time{})
 	}
+}
+
+// TestUrgentKeysAreNext: an urgent key is the next one among 1,000 others, even if it was one of them.
+func TestUrgentKeysAreNext(t *testing.T) {
+	q := NewQueue(newClock().now)
+	defer q.Close()
+	for n := range 1000 {
+		q.Add(key(n))
+	}
+	for _, n := range []int{2000, 999, 0} {
+		q.AddUrgent(key(n))
+		require.Equal(t, key(n), must(q.Next()))
+	}
+	require.Equal(t, 998, q.Depth())
+	for n := 1; n < 999; n++ {
+		require.Equal(t, key(n), must(q.Next()))
+	}
+	require.Zero(t, q.Depth())
+}
+
+func must(k object.Key, ok bool) object.Key {
+	if !ok {
+		panic("the queue is closed")
+	}
+	return k
 }
 
 // TestQueueManyWorkers: with real workers, no key is with two at a time, and each is handed out after it was last
