@@ -194,7 +194,9 @@ func observedLife(t *testing.T, n int) map[string]bool {
 	p = w.until(p, w.tagged(3, tags{"a": "1"}), l.died)
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
 	p = w.until(p, w.settled(3), l.died)
-	w.change(func(d *deployment.Deployment) { d.Spec.Template.Spec.NodeTemplate.Labels = map[string]string{"team": "a"} })
+	w.change(func(d *deployment.Deployment) {
+		d.Spec.Template.Spec.NodeTemplate.Labels = map[string]string{"team": "a"}
+	})
 	require.NoError(t, w.start(&testkit.Fuse{}, false).pass(manager.KindDeployment, fleetKey))
 	maps.Copy(l.seen, w.compare())
 	p = w.until(p, w.settled(3), l.died)
