@@ -43,7 +43,8 @@ func (w NodeWrites) Marked(e *MarkNode, now time.Time) NodeWrites {
 
 // change returns the condition as an entry of a node. Time and message do not count.
 func (e *MarkNode) change() NodeChange {
-	return NodeChange{"condition " + e.Condition.Type, "=" + string(e.Condition.Status) + " " + e.Condition.Reason}
+	c := &e.Condition
+	return NodeChange{"condition " + c.Type, "=" + string(c.Status) + " " + c.Reason + " " + c.Message}
 }
 
 func (w NodeWrites) with(uid string, changes []NodeChange, now time.Time) NodeWrites {

@@ -245,6 +245,26 @@ func TestP28PreservedIsQuietUntilItsEnd(t *testing.T) {
 	}
 }
 
+// TestEachNewEndIsOnTheNodeAtOnce: a user who changes the end of a preservation again and again sees each end in the
+// node's condition without delay, and no warning that somebody undoes it.
+func TestEachNewEndIsOnTheNodeAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.createRunning()
+	w.preserve(machine.PreserveNow)
+	s := &shell{w: w}
+	s.settleFor(time.Minute)
+	for range 5 {
+		m := w.store.live().Clone()
+		m.Status.Preservation.Until = m.Status.Preservation.Until.Add(time.Hour)
+		w.store.force(m)
+		plan, _, err := s.reconcile()
+		require.NoError(t, err)
+		require.Zero(t, plan.Warn)
+		c := object.FindCondition(w.cluster.live(node).Conditions, machine.NodePreserved)
+		require.Contains(t, c.Message, m.Status.Preservation.Until.UTC().Format(time.RFC3339))
+	}
+}
+
 // The drain of a machine that was preserved before it failed counts from its failure, because an earlier record
 // of a drain is older.
 func TestPreservedIsDrainedSinceItFailed(t *testing.T) {
