@@ -202,7 +202,7 @@ var ofMachine = []mutant{
 		file:   "machine/health.go",
 		from:   "case grant.Allowed && (grant.Until.IsZero() || d.now.Before(grant.Until)):",
 		to:     "case grant.Until.IsZero() || d.now.Before(grant.Until):",
-		by:     "TestP44DecisionsPassTheirGuards",
+		by:     "TestP24NoVerdictWithoutAGrant|TestP44DecisionsPassTheirGuards",
 	},
 	{
 		name:   "a VM counts as deleted though DeleteMachine may not be called",
