@@ -234,13 +234,13 @@ func (c *Collection[T]) subtract(key []byte) {
 	}
 }
 
-// writeSequence stores the last version that was assigned.
-func (c *Collection[T]) writeSequence() error {
+// writeLastVersion stores the last version that was assigned.
+func (c *Collection[T]) writeLastVersion() error {
 	c.summary.Version = c.batch.Versions()
 	return c.records.SetSequence(c.summary.Version)
 }
 
-func (c *Collection[T]) staged() kindSummary { return c.summary }
+func (c *Collection[T]) stagedSummary() kindSummary { return c.summary }
 
 func (c *Collection[T]) finish(committed bool) {
 	if committed {

@@ -110,11 +110,11 @@ func (db *DB) commit(batch []*request) {
 	if err == nil {
 		err = db.write(batch)
 	}
-	for _, k := range db.commits.enlisted {
+	for _, c := range db.commits.enlisted {
 		if err == nil {
-			db.file.kinds[k.name()] = k.staged()
+			db.file.kinds[c.name()] = c.stagedSummary()
 		}
-		k.finish(err == nil)
+		c.finish(err == nil)
 	}
 	db.commits = committer{enlisted: db.commits.enlisted[:0]}
 	for _, r := range batch {
@@ -128,7 +128,7 @@ func (db *DB) commit(batch []*request) {
 // write puts a batch into one transaction. A request that fails does not fail the others, unless bbolt
 // fails.
 func (db *DB) write(batch []*request) error {
-	var number uint64
+	var commitNumber uint64 // counts commits, for maybeCommitted; 0: the commit failed before it got one
 	err, panicked := catchPanic(func() error {
 		return db.update(func(tx *bbolt.Tx) (err error) {
 			for _, r := range batch {
@@ -139,26 +139,26 @@ func (db *DB) write(batch []*request) error {
 			if !db.commits.changed {
 				return errNothingWritten
 			}
-			if number, err = tx.Bucket(aboutBucket).NextSequence(); err != nil {
+			if commitNumber, err = tx.Bucket(aboutBucket).NextSequence(); err != nil {
 				return err
 			}
-			for _, k := range db.commits.enlisted {
-				if err := k.writeSequence(); err != nil {
+			for _, c := range db.commits.enlisted {
+				if err := c.writeLastVersion(); err != nil {
 					return err
 				}
 			}
-			return writeSummary(tx, db.stagedKinds())
+			return writeSummary(tx, db.stagedSummaries())
 		})
 	})
 	db.panicked = panicked
-	if err == nil { // if the file is no longer at the path, the write is lost
+	if err == nil { // if the file is no longer at the path, the write may be lost
 		err = db.checkPath()
 	}
 	switch {
 	case err == nil || errors.Is(err, errNothingWritten):
 		return nil
 	case errors.Is(err, ErrUncertain):
-	case panicked || db.maybeCommitted(number):
+	case panicked || db.maybeCommitted(commitNumber):
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
 		db.broken.Store(&err)
 	}
@@ -178,8 +178,9 @@ func (db *DB) checkPath() error {
 	return err
 }
 
-// maybeCommitted reports whether a failed commit may be in the file after all. It may, unless the file
-// can be read and its commit counter is lower than number, or number is 0: the commit got none.
+// maybeCommitted reports whether a failed commit may be in the file after all. It is certainly not there only
+// if the file can be read, and either its commit counter is lower than number, or number is 0: the commit
+// failed before it got a number.
 func (db *DB) maybeCommitted(number uint64) bool {
 	var last uint64
 	err, _ := catchPanic(func() error {

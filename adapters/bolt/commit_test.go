@@ -37,7 +37,7 @@ type paused struct {
 func newPaused(t *testing.T) *paused {
 	h := &paused{db: open(t, newPath(t)), arrived: make(chan struct{}), goOn: make(chan struct{})}
 	h.things = kind(t, h.db)
-	h.db.FailCommits(func(do func() error) error {
+	h.db.InterceptCommits(func(do func() error) error {
 		h.arrived <- struct{}{}
 		<-h.goOn
 		h.commits++
@@ -152,7 +152,7 @@ func TestTooLateToGiveUp(t *testing.T) {
 	db := open(t, newPath(t))
 	things := kind(t, db)
 	arrived, goOn, errFull := make(chan struct{}), make(chan struct{}), errors.New("no space left")
-	db.FailCommits(func(func() error) error {
+	db.InterceptCommits(func(func() error) error {
 		arrived <- struct{}{}
 		<-goOn
 		return errFull
@@ -180,7 +180,7 @@ func TestFailedCommit(t *testing.T) {
 	require.NoError(t, err)
 	failing := true
 	errFull := errors.New("no space left")
-	db.FailCommits(func(do func() error) error {
+	db.InterceptCommits(func(do func() error) error {
 		if failing {
 			return errFull
 		}
@@ -250,7 +250,7 @@ func TestUncertainCommit(t *testing.T) {
 			things := kind(t, db)
 			a, err := things.Create(noContext, thing("a"))
 			require.NoError(t, err)
-			db.FailCommits(c.commit)
+			db.InterceptCommits(c.commit)
 			_, err = things.Create(noContext, thing("b"))
 			require.ErrorIs(t, err, bolt.ErrUncertain)
 			_, err = things.Create(noContext, thing("c"))

@@ -65,16 +65,19 @@ func TestDamageIsNamed(t *testing.T) {
 		require.Equal(t, want, damaged[0].Damage)
 		require.Equal(t, "secret fleet/b "+want.String(), damaged[0].Error())
 	}
-	for _, record := range []string{
-		"", "\x01", "\x01\x00\x00\x00\x00",
-		string(bolt.NewRecord(rawB, []byte("null"))),
-		string(bolt.NewRecord(rawB, []byte(`{"Name":"b","Namespace":"fleet","Version":"1"}`))),
-		string(bolt.NewRecord(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u"}`))),
-		string(bolt.NewRecord(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"} {}`))),
-		string(bolt.NewRecord([]byte("\x05fleeta"), []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"}`))),
+	const sound = `{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"}`
+	for name, record := range map[string][]byte{
+		"empty":                       {},
+		"the format only":             {1},
+		"no content":                  {1, 0, 0, 0, 0},
+		"null instead of an object":   bolt.NewRecord(rawB, []byte("null")),
+		"no UID":                      bolt.NewRecord(rawB, []byte(`{"Name":"b","Namespace":"fleet","Version":"1"}`)),
+		"no version":                  bolt.NewRecord(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u"}`)),
+		"more after the object":       bolt.NewRecord(rawB, []byte(sound+" {}")),
+		"the checksum of another key": bolt.NewRecord([]byte("\x05fleeta"), []byte(sound)),
 	} {
-		db := open(t, damagedSecret(t, changeB(func([]byte) []byte { return []byte(record) })))
-		require.Len(t, db.Damaged(), 1, "%q", record)
+		db := open(t, damagedSecret(t, changeB(func([]byte) []byte { return record })))
+		require.Len(t, db.Damaged(), 1, name)
 	}
 }
 
@@ -152,8 +155,8 @@ func TestExport(t *testing.T) {
 	require.Equal(t, "4", created.Version, "no version may be assigned twice")
 }
 
-// TestExportMakesNoFile: Export creates no file if there is one, if no object can be read, or if a newer
-// program has written the store.
+// TestExportMakesNoFile: Export leaves the destination alone if a file is there already, and creates none if no
+// object can be read, or if a newer program has written the store.
 func TestExportMakesNoFile(t *testing.T) {
 	refused := func(path string, want error) {
 		t.Helper()
@@ -207,6 +210,7 @@ func create[T object.Object[T]](objects store.Collection[T], o T) error {
 // TestDiscard: a discarded object is gone, also when the file is opened again.
 func TestDiscard(t *testing.T) {
 	path := damagedSecret(t, func(records *bbolt.Bucket) error {
+		// These keys claim a namespace of 9 bytes and have fewer.
 		for _, key := range []string{"\x09fleet", "\x09fleets"} {
 			if err := records.Put([]byte(key), []byte("?")); err != nil {
 				return err
@@ -240,7 +244,8 @@ func TestDiscard(t *testing.T) {
 	require.Len(t, listed, 3)
 }
 
-// TestSequenceBehindItsObjects: if another program has lowered the sequence, no version is assigned twice.
+// TestSequenceBehindItsObjects: if another program has lowered the bucket's sequence, which holds the last version
+// assigned, no version is assigned twice.
 func TestSequenceBehindItsObjects(t *testing.T) {
 	path := damagedSecret(t, func(records *bbolt.Bucket) error { return records.SetSequence(0) })
 	secrets := open(t, path).Secrets()

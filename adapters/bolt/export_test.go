@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// OpenKind opens the collection of another kind.
+// OpenKind opens a collection of a kind that DB has no method for, such as a test's own.
 func OpenKind[T object.Object[T]](db *DB, kind string, indexes map[store.Index]func(T) []string) (*Collection[T], error) {
 	return collection(db, kind, indexes)
 }
@@ -20,10 +20,10 @@ func OpenRaw(path string, options Options, raw bbolt.Options) (*DB, error) {
 	return open(path, options, raw)
 }
 
-// FailCommits makes later commits call instead. It may call do, which makes the commit.
-func (db *DB) FailCommits(instead func(do func() error) error) {
+// InterceptCommits makes later commits call hook. It may call commit, which makes the commit.
+func (db *DB) InterceptCommits(hook func(commit func() error) error) {
 	db.update = func(write func(*bbolt.Tx) error) error {
-		return instead(func() error { return db.file.Update(write) })
+		return hook(func() error { return db.file.Update(write) })
 	}
 }
 
@@ -42,8 +42,8 @@ func FromRecord[T object.Object[T]](key, record []byte) (T, *DamagedError) {
 // NewRecord returns a record with this content and the right checksum.
 func NewRecord(key, content []byte) []byte { return newRecord(key, content) }
 
-// UpdateSummary makes the summary match the file, for tests that change the file without the store. Call
-// it at the end of tx.
+// UpdateSummary makes the stored summary of all records match the file, for tests that change the file without
+// the store. Otherwise Open would report the change as damage. Call it at the end of tx.
 func UpdateSummary(tx *bbolt.Tx) error {
 	if tx.Bucket(aboutBucket) == nil {
 		return nil

@@ -19,10 +19,10 @@ type anyCollection interface {
 	damaged() []*DamagedError
 	discard(ctx context.Context, d *DamagedError) error
 
-	// The committer calls these. After writeSequence, staged returns the kind's summary with the staged
-	// writes. finish makes the staged writes visible, or drops them if they were not committed.
-	writeSequence() error
-	staged() kindSummary
+	// The committer calls these. After writeLastVersion, stagedSummary returns the kind's summary with
+	// the staged writes. finish makes the staged writes visible, or drops them if they were not committed.
+	writeLastVersion() error
+	stagedSummary() kindSummary
 	finish(committed bool)
 }
 

@@ -136,7 +136,7 @@ func TestFileIsReplaced(t *testing.T) {
 func TestFileIsReplacedDuringACommit(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path)
-	db.FailCommits(func(do func() error) error { return errors.Join(os.Remove(path), do()) })
+	db.InterceptCommits(func(do func() error) error { return errors.Join(os.Remove(path), do()) })
 	_, err := db.Machines().Create(noContext, newMachine("a"))
 	require.ErrorIs(t, err, bolt.ErrReplaced)
 	require.ErrorIs(t, err, bolt.ErrUncertain)
@@ -156,7 +156,7 @@ func TestUnreadablePath(t *testing.T) {
 	require.NoError(t, os.Mkdir(home, 0o700))
 	linkTo(home)
 	db := open(t, filepath.Join(link, "fleet.db"))
-	db.FailCommits(func(do func() error) error {
+	db.InterceptCommits(func(do func() error) error {
 		err := do()
 		linkTo(link) // to itself: ELOOP
 		return err
@@ -168,7 +168,7 @@ func TestUnreadablePath(t *testing.T) {
 	require.NotErrorIs(t, err, bolt.ErrUncertain)
 
 	linkTo(home)
-	db.FailCommits(func(do func() error) error { return do() })
+	db.InterceptCommits(func(do func() error) error { return do() })
 	_, err = db.Machines().Live().Get(noContext, kept.Key)
 	require.NoError(t, err)
 	_, err = db.Machines().Create(noContext, newMachine("b"))

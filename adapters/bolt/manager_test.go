@@ -85,19 +85,19 @@ func allRunning(n int) func([]*machine.Machine) bool {
 	}
 }
 
-// TestManagerBeginsAnew: a new manager continues with the objects of an earlier one, and creates no VM
+// TestManagerAfterReopen: a new manager continues with the objects of an earlier one, and creates no VM
 // twice.
 // Invariants: P26
-func TestManagerBeginsAnew(t *testing.T) {
+func TestManagerAfterReopen(t *testing.T) {
 	path := newPath(t)
 	provider := &instantProvider{made: map[string]int{}}
-	begin := func() *bolt.DB {
+	reopen := func() *bolt.DB {
 		db, err := bolt.Open(path, bolt.Options{})
 		require.NoError(t, err)
 		provider.nodes = db.Nodes()
 		return db
 	}
-	db := begin()
+	db := reopen()
 	boot := object.Key{Namespace: "fleet", Name: "boot"}
 	_, err := db.Secrets().Create(noContext, &machine.Secret{
 		Meta: object.Meta{Key: boot}, Data: map[string][]byte{machine.UserData: []byte("#!")},
@@ -118,7 +118,7 @@ func TestManagerBeginsAnew(t *testing.T) {
 	runUntil(t, db, provider, allRunning(3))
 	require.NoError(t, db.Close())
 
-	db = begin()
+	db = reopen()
 	runUntil(t, db, provider, allRunning(3)) // nothing to do
 	stored, err := db.Sets().Get(noContext, set.Key)
 	require.NoError(t, err)

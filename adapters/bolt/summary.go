@@ -91,11 +91,11 @@ func (s fileSummary) check(found content) error {
 	return nil
 }
 
-// stagedKinds returns the summaries of all kinds as they will be after the current transaction.
-func (db *DB) stagedKinds() map[string]kindSummary {
+// stagedSummaries returns the summaries of all kinds as they will be after the current transaction.
+func (db *DB) stagedSummaries() map[string]kindSummary {
 	all := maps.Clone(db.file.kinds)
-	for _, k := range db.commits.enlisted {
-		all[k.name()] = k.staged()
+	for _, c := range db.commits.enlisted {
+		all[c.name()] = c.stagedSummary()
 	}
 	return all
 }

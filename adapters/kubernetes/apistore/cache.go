@@ -33,15 +33,17 @@ const (
 type cache[T object.Object[T], R Raw] struct {
 	kind   string
 	codec  Codec[T, R]
-	mirror *store.Mirror[T]
+	mirror *store.Mirror[T] // serves reads and watches
 	report func(error)
-	lost   *losses       // nil if the client is not from NewClient
-	synced chan struct{} // closed once all objects were read
-	filled sync.Once
+	// unreadable has the fields that the client left out because it could not read them. It is nil if the
+	// client is not from NewClient.
+	unreadable *losses
+	synced     chan struct{} // closed once all objects were read
+	filled     sync.Once
 
-	mu    sync.Mutex
-	seen  map[object.Key]R // what the mirror shows
-	ahead map[object.Key]R // own writes that the watch has not shown yet
+	mu      sync.Mutex
+	current map[object.Key]R // the raw form of each object in the mirror
+	ahead   map[object.Key]R // own writes that the watch has not shown yet
 	// position is the version up to which the watch has shown everything. It is empty until all
 	// objects were read.
 	position string
@@ -50,7 +52,7 @@ type cache[T object.Object[T], R Raw] struct {
 func newCache[T object.Object[T], R Raw](kind string, codec Codec[T, R], indexes map[store.Index]func(T) []string, report func(error)) *cache[T, R] {
 	return &cache[T, R]{
 		kind: kind, codec: codec, mirror: store.NewMirror(indexes), report: report, synced: make(chan struct{}),
-		seen: map[object.Key]R{}, ahead: map[object.Key]R{},
+		current: map[object.Key]R{}, ahead: map[object.Key]R{},
 	}
 }
 
@@ -70,7 +72,7 @@ func (c *cache[T, R]) ready(ctx context.Context) error {
 func (c *cache[T, R]) raw(k object.Key) (R, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	raw, found := c.seen[k]
+	raw, found := c.current[k]
 	return raw, found
 }
 
@@ -87,19 +89,19 @@ func (c *cache[T, R]) wrote(raw R, o T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := keyOf(raw)
-	known, found := c.seen[k]
+	known, found := c.current[k]
 	switch {
 	case gone(raw):
 		if found && known.GetUID() == raw.GetUID() {
 			c.ahead[k] = raw
-			delete(c.seen, k)
+			delete(c.current, k)
 			c.mirror.Drop(k)
 		}
 	case c.endedByOwnWrite(raw):
 	case c.position == "" || !newer(raw.GetResourceVersion(), c.position):
 	case found && !newer(raw.GetResourceVersion(), known.GetResourceVersion()):
 	default:
-		c.seen[k], c.ahead[k] = raw, raw
+		c.current[k], c.ahead[k] = raw, raw
 		c.mirror.Put(o)
 	}
 }
@@ -157,7 +159,7 @@ func (c *cache[T, R]) Update(obj any) error {
 	c.mu.Lock()
 	c.position = raw.GetResourceVersion()
 	if !c.isAheadOf(raw) {
-		c.seen[keyOf(raw)] = raw
+		c.current[keyOf(raw)] = raw
 		c.mirror.Put(o)
 	}
 	c.mu.Unlock()
@@ -172,15 +174,15 @@ func (c *cache[T, R]) Delete(obj any) error {
 		return fmt.Errorf("the watch delivers a %T", obj)
 	}
 	k := keyOf(raw)
-	c.lost.forget(raw.GetUID())
+	c.unreadable.forget(raw.GetUID())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.position = raw.GetResourceVersion()
 	if last, found := c.ahead[k]; found && last.GetUID() == raw.GetUID() {
-		delete(c.ahead, k) // the end of an object is its last state
+		delete(c.ahead, k) // nothing comes after the end of an object, so an own write to it no longer counts
 	}
 	if !c.isAheadOf(raw) {
-		delete(c.seen, k)
+		delete(c.current, k)
 		c.mirror.Drop(k)
 	}
 	return nil
@@ -188,7 +190,7 @@ func (c *cache[T, R]) Delete(obj any) error {
 
 // Replace implements the reflector's store. An own write that the list does not know of yet stays.
 func (c *cache[T, R]) Replace(list []any, version string) error {
-	objects, seen := make([]T, 0, len(list)), make(map[object.Key]R, len(list))
+	objects, current := make([]T, 0, len(list)), make(map[object.Key]R, len(list))
 	var problems []*object.FieldError
 	for _, item := range list {
 		raw, o, found, err := c.read(item)
@@ -196,34 +198,35 @@ func (c *cache[T, R]) Replace(list []any, version string) error {
 			return err
 		}
 		problems = append(problems, found...)
-		seen[keyOf(raw)] = raw
+		current[keyOf(raw)] = raw
 		objects = append(objects, o)
 	}
-	c.replace(objects, seen, version)
+	c.replace(objects, current, version)
 	c.reportAll(problems)
 	return nil
 }
 
-func (c *cache[T, R]) replace(objects []T, seen map[object.Key]R, version string) {
+func (c *cache[T, R]) replace(objects []T, current map[object.Key]R, version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// An own write is forgotten if the list shows it: the end of an object if the object is not
 	// listed, any other write if the list is not older.
 	for k, raw := range c.ahead {
-		listed, found := seen[k]
-		if stillListed := found && ended(raw, listed); !stillListed && (gone(raw) || !newer(raw.GetResourceVersion(), version)) {
+		listed, found := current[k]
+		endedButListed := found && ended(raw, listed)
+		if !endedButListed && (gone(raw) || !newer(raw.GetResourceVersion(), version)) {
 			delete(c.ahead, k)
 			continue
 		}
 		objects = slices.DeleteFunc(objects, func(listed T) bool { return listed.ObjectMeta().Key == k })
-		if delete(seen, k); gone(raw) {
+		if delete(current, k); gone(raw) {
 			continue
 		}
 		o, _ := c.codec.Read(raw)
-		seen[k] = raw
+		current[k] = raw
 		objects = append(objects, o)
 	}
-	c.seen, c.position = seen, version
+	c.current, c.position = current, version
 	c.mirror.Replace(objects)
 	c.filled.Do(func() { close(c.synced) })
 }
@@ -243,7 +246,7 @@ func (c *cache[T, R]) read(item any) (R, T, []*object.FieldError, error) {
 	if before, known := c.raw(keyOf(raw)); known && before.GetResourceVersion() == raw.GetResourceVersion() {
 		return raw, o, nil, nil
 	}
-	problems = append(problems, c.lost.of(raw)...)
+	problems = append(problems, c.unreadable.of(raw)...)
 	for i, problem := range problems {
 		if problem.Key == (object.Key{}) {
 			problems[i] = problem.Of(c.kind, keyOf(raw))
@@ -262,14 +265,14 @@ func (c *cache[T, R]) reportAll(problems []*object.FieldError) {
 // Run keeps the cache up to date until ctx ends, and returns nil then. Call it once.
 func (c *Collection[T, R]) Run(ctx context.Context) error {
 	silent := logr.Discard() // Report gets the errors
-	r := clientcache.NewReflectorWithOptions(c.lists(), c.Blank(), c.cache, clientcache.ReflectorOptions{
+	r := clientcache.NewReflectorWithOptions(c.listerWatcher(), c.Blank(), c.cache, clientcache.ReflectorOptions{
 		Name: c.Resource, Logger: &silent,
 		Backoff: &wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.5, Steps: doublings, Cap: lastPause},
 	})
 	pause := firstPause
 	for ctx.Err() == nil {
 		began := time.Now()
-		_ = r.ListAndWatchWithContext(logr.NewContext(ctx, silent)) // lists has reported the error
+		_ = r.ListAndWatchWithContext(logr.NewContext(ctx, silent)) // listerWatcher has reported the error
 		if time.Since(began) > lastPause {
 			pause = firstPause
 		}
@@ -284,9 +287,9 @@ func (c *Collection[T, R]) Run(ctx context.Context) error {
 	return nil
 }
 
-// lists makes the reflector's lists and watches. It reports failures, because the reflector retries
+// listerWatcher makes the reflector's lists and watches. It reports failures, because the reflector retries
 // most of them silently.
-func (c *Collection[T, R]) lists() clientcache.ListerWatcher {
+func (c *Collection[T, R]) listerWatcher() clientcache.ListerWatcher {
 	report := func(ctx context.Context, verb string, err error) {
 		if err != nil && ctx.Err() == nil {
 			c.Report(fmt.Errorf("%s %s: %w", verb, c.Resource, err))

@@ -85,7 +85,7 @@ func New[T object.Object[T], R Raw](o Options[T, R]) (*Collection[T, R], error) 
 	}
 	c.cache = newCache(o.Resource, o.Codec, o.Indexes, o.Report)
 	if own, ok := o.Client.(lenientClient); ok {
-		c.cache.lost = own.losses
+		c.cache.unreadable = own.losses
 	}
 	return c, nil
 }
