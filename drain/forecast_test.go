@@ -59,7 +59,7 @@ func TestForecastOfUnusedVolumes(t *testing.T) {
 	f, text = forecast(t, s)
 	assert.Equal(t, 10*time.Second, f.Took)
 	assert.Contains(t, text, "vol-x is still attached here")
-	s.stays = true
+	s.vmStays = true
 	f, _ = forecast(t, s)
 	assert.Zero(t, f.Took, "a drain waits for no volume if the VM stays")
 }

@@ -18,12 +18,12 @@ const here, there = "node-1", "node-2"
 // pod is a pod of the model. Its first fields say how it will behave.
 type pod struct {
 	drain.Pod
-	lasts time.Duration // from the request to terminate until the pod ends; 0: its grace
-	stuck bool          // the pod never ends, not even when it is killed (a finalizer)
-	ends  time.Time     // when the pod ends; zero: nobody requested it to terminate
-	stays time.Duration // how long the object of a finished pod stays; 0: the pod is removed without finishing
-	ended bool          // the pod finished because it was requested to terminate
-	gone  time.Time     // when the pod finished, or its object was removed; zero: it runs
+	lasts       time.Duration // from the request to terminate until the pod ends; 0: its grace
+	stuck       bool          // the pod never ends, not even when it is killed (a finalizer)
+	ends        time.Time     // when the pod ends; zero: nobody requested it to terminate
+	objectStays time.Duration // how long the object of a finished pod stays; 0: the pod is removed without finishing
+	ended       bool          // the pod finished because it was requested to terminate
+	gone        time.Time     // when the pod finished, or its object was removed; zero: it runs
 	// returns: the controller creates another pod, which is bound to this node in spite of the cordon.
 	returns bool
 }
@@ -70,15 +70,15 @@ type cluster struct {
 	calls       []call
 	writes      int
 
-	noEviction bool
-	fails      func(kind drain.Kind, name string) bool
-	detach     time.Duration // from a pod's end to the detachment; negative: never
-	reattach   time.Duration // from the detachment to the attachment elsewhere; negative: never
-	serial     int
+	noEviction          bool
+	fails               func(kind drain.Kind, name string) bool
+	detachAfterPodEnd   time.Duration // from a pod's end to the detachment; negative: never
+	reattachAfterDetach time.Duration // from the detachment to the attachment elsewhere; negative: never
+	serial              int
 }
 
 func newCluster() *cluster {
-	return &cluster{now: epoch, detach: 10 * time.Second, reattach: 5 * time.Second, node: &machine.Node{
+	return &cluster{now: epoch, detachAfterPodEnd: 10 * time.Second, reattachAfterDetach: 5 * time.Second, node: &machine.Node{
 		Meta:       object.Meta{Key: object.Key{Name: here}, UID: "node-uid", Version: "1"},
 		Conditions: []object.Condition{{Type: machine.NodeReady, Status: object.True, Since: epoch.Truncate(time.Second)}},
 	}}
@@ -125,7 +125,8 @@ func (c *cluster) volume(names ...string) func(*pod) {
 	}
 }
 
-// protect gives a budget to the pods with the label app=name.
+// protect gives a budget to the pods with the label app=name. It wants a number of healthy pods (desired), and
+// counts those on other nodes (elsewhere) besides those here.
 func (c *cluster) protect(name string, desired, elsewhere int32, change ...func(*budget)) *budget {
 	b := &budget{elsewhere: elsewhere, heals: 20 * time.Second, lag: 2 * time.Second, Budget: drain.Budget{
 		Key: object.Key{Namespace: "default", Name: name}, Generation: 1, DesiredHealthy: desired,
@@ -161,7 +162,8 @@ func (c *cluster) compute(b *budget) {
 	b.DisruptionsAllowed = max(b.CurrentHealthy-b.DesiredHealthy, 0)
 }
 
-func (c *cluster) changed(p *pod) {
+// recomputeBudgetsOf has the status of the pod's budgets computed after their lag.
+func (c *cluster) recomputeBudgetsOf(p *pod) {
 	for _, b := range c.budgets {
 		if b.Selects(&p.Pod) && b.update.IsZero() {
 			b.update = c.now.Add(b.lag)
@@ -280,7 +282,7 @@ func (c *cluster) terminate(p *pod, grace time.Duration) {
 	}
 	if p.stuck {
 		p.ends = ends
-		c.changed(p)
+		c.recomputeBudgetsOf(p)
 		return
 	}
 	gone, end := ends, c.end
@@ -294,7 +296,7 @@ func (c *cluster) terminate(p *pod, grace time.Duration) {
 	}
 	if p.ends.IsZero() || gone.Before(p.ends) || grace == 0 && p.Finished {
 		p.ends = gone
-		c.changed(p)
+		c.recomputeBudgetsOf(p)
 		c.events = append(c.events, event{gone, func() { end(p) }})
 	}
 }
@@ -302,12 +304,12 @@ func (c *cluster) terminate(p *pod, grace time.Duration) {
 // end does what a kubelet does when the containers of a deleted pod have ended: the pod finishes,
 // and its object goes a moment later.
 func (c *cluster) end(p *pod) {
-	if p.stays == 0 || p.Finished {
+	if p.objectStays == 0 || p.Finished {
 		c.remove(p)
 		return
 	}
 	p.Finished, p.ended, p.gone = true, true, c.now
-	c.at(p.stays, func() { c.remove(p) })
+	c.at(p.objectStays, func() { c.remove(p) })
 }
 
 // remove removes the object of a pod. Later its volumes move, and its replacement becomes healthy.
@@ -320,18 +322,19 @@ func (c *cluster) remove(p *pod) {
 	if p.gone.IsZero() {
 		p.gone = c.now
 	}
-	c.changed(p)
+	c.recomputeBudgetsOf(p)
 	if p.returns && p.Owner.Kind == "StatefulSet" {
 		c.at(time.Second, func() { c.comeBack(p) })
 	}
 	for _, b := range c.budgets {
 		if b.Selects(&p.Pod) && b.heals > 0 {
-			c.at(b.heals, func() { b.elsewhere++; c.changed(p) })
+			c.at(b.heals, func() { b.elsewhere++; c.recomputeBudgetsOf(p) })
 		}
 	}
 	for _, v := range c.volumes {
-		if v.Claim.Namespace == p.Namespace && slices.Contains(p.Claims, v.Claim.Name) && c.detach >= 0 && !c.used(v.Name) {
-			c.at(c.detach, func() { c.moveVolume(v.Name) })
+		claimed := v.Claim.Namespace == p.Namespace && slices.Contains(p.Claims, v.Claim.Name)
+		if claimed && c.detachAfterPodEnd >= 0 && !c.used(v.Name) {
+			c.at(c.detachAfterPodEnd, func() { c.moveVolume(v.Name) })
 		}
 	}
 }
@@ -362,10 +365,10 @@ func (c *cluster) moveVolume(volume string) {
 	}
 	before := len(c.attachments)
 	c.attachments = slices.DeleteFunc(c.attachments, func(a *drain.Attachment) bool { return a.Volume == volume && a.Node == here })
-	if len(c.attachments) == before || c.reattach < 0 {
+	if len(c.attachments) == before || c.reattachAfterDetach < 0 {
 		return
 	}
-	c.at(c.reattach, func() {
+	c.at(c.reattachAfterDetach, func() {
 		c.attachments = append(c.attachments, &drain.Attachment{Name: "new-" + volume, Volume: volume, Node: there, Attached: true})
 	})
 }

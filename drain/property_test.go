@@ -31,8 +31,8 @@ func anyCluster(t *rapid.T, s *shell) {
 		app := rapid.SampledFrom(apps).Draw(t, "app")
 		s.add(fmt.Sprintf("%s-%d", app, i), func(p *pod) { anyPod(t, s, p, app) })
 	}
-	s.detach = time.Duration(rapid.IntRange(-1, 200).Draw(t, "detach")) * time.Second
-	s.reattach = time.Duration(rapid.IntRange(-1, 200).Draw(t, "reattach")) * time.Second
+	s.detachAfterPodEnd = time.Duration(rapid.IntRange(-1, 200).Draw(t, "detach")) * time.Second
+	s.reattachAfterDetach = time.Duration(rapid.IntRange(-1, 200).Draw(t, "reattach")) * time.Second
 }
 
 func anyPod(t *rapid.T, s *shell, p *pod, app string) {
@@ -40,7 +40,7 @@ func anyPod(t *rapid.T, s *shell, p *pod, app string) {
 	p.Priority = rapid.Int32Range(0, 2).Draw(t, "priority")
 	p.Grace = time.Duration(rapid.IntRange(0, 90).Draw(t, "grace")) * time.Second
 	p.lasts = time.Duration(rapid.IntRange(0, 100).Draw(t, "lasts")) * time.Second
-	p.stays = time.Duration(rapid.SampledFrom([]int{0, 1, 5, 100}).Draw(t, "stays")) * time.Second
+	p.objectStays = time.Duration(rapid.SampledFrom([]int{0, 1, 5, 100}).Draw(t, "stays")) * time.Second
 	switch rapid.IntRange(0, 12).Draw(t, "special") {
 	case 0:
 		p.Mirror = true
@@ -334,7 +334,7 @@ func TestP26KilledAnywhere(t *testing.T) {
 		detach, reattach := seconds.Draw(t, "detach"), seconds.Draw(t, "reattach")
 		newDrain := func() (*shell, map[string]*pod) {
 			s := newShell(t)
-			s.detach, s.reattach = time.Duration(detach)*time.Second, time.Duration(reattach)*time.Second
+			s.detachAfterPodEnd, s.reattachAfterDetach = time.Duration(detach)*time.Second, time.Duration(reattach)*time.Second
 			all := map[string]*pod{}
 			for i := range pods {
 				p := s.add(fmt.Sprintf("p-%d", i), func(p *pod) {
@@ -370,7 +370,7 @@ func TestP26KilledAnywhere(t *testing.T) {
 // Invariants: P26
 func TestP26KilledAgainAndAgain(t *testing.T) {
 	s := newShell(t)
-	s.detach = -1
+	s.detachAfterPodEnd = -1
 	s.add("db", s.volume("vol-1"))
 	s.onePass()
 	begun := s.now

@@ -21,7 +21,7 @@ type shell struct {
 	asked    time.Time
 	deadline time.Time
 	forced   bool
-	stays    bool
+	vmStays  bool
 	limit    int           // MaxEvictRetries of the machine
 	skew     time.Duration // how far the process's clock is ahead of the cluster's
 
@@ -47,7 +47,7 @@ func (s *shell) local() time.Time { return s.now.Add(s.skew) }
 // observe reads the caches.
 func (s *shell) observe() *drain.Observation {
 	o := &drain.Observation{
-		Node: s.node, Complete: !s.incomplete, Asked: s.asked, Deadline: s.deadline, Forced: s.forced, Stays: s.stays, MaxEvictRetries: s.limit, Memory: s.memory,
+		Node: s.node, Complete: !s.incomplete, Asked: s.asked, Deadline: s.deadline, Forced: s.forced, Stays: s.vmStays, MaxEvictRetries: s.limit, Memory: s.memory,
 		Attached: s.attached, Known: s.known, Pods: s.cache,
 	}
 	for _, b := range s.budgets {

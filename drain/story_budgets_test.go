@@ -21,7 +21,7 @@ var budgetStories = map[string]func(*story){
 		s.add("db")
 		s.drain(70 * time.Second)
 		s.budgets[0].elsewhere++
-		s.changed(s.pods[0])
+		s.recomputeBudgetsOf(s.pods[0])
 		s.comment("the third pod of the database is healthy again")
 		s.drain(time.Hour)
 	},
@@ -148,7 +148,7 @@ var budgetStories = map[string]func(*story){
 		s.protect("db", 2, 0, func(b *budget) { b.ExpectedPods = 3 })
 		s.add("db")
 		s.drain(time.Minute)
-		s.restartAfter(time.Second)
+		s.restartProcessAfter(time.Second)
 		s.shell.onPlan = nil
 		s.drain(s.deadline.Sub(s.now) - time.Second)
 		s.shell.onPlan = s.step

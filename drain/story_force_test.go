@@ -76,7 +76,7 @@ var forceStories = map[string]func(*story){
 		s.comment("taints: %v", s.node.Taints)
 	},
 	"force on a silent node whose VM stays": func(s *story) {
-		s.policy.OutOfService, s.forced, s.stays = true, true, true
+		s.policy.OutOfService, s.forced, s.vmStays = true, true, true
 		s.node.Conditions[0].Status = object.Unknown
 		s.later(10*time.Minute, "the kubelet has been silent for ten minutes")
 		s.drain(time.Hour)
@@ -136,11 +136,11 @@ var forceStories = map[string]func(*story){
 		s.fails = func(_ drain.Kind, name string) bool { return name == "web" }
 		s.add("web")
 		s.onePass()
-		s.restartAfter(50 * time.Second)
+		s.restartProcessAfter(50 * time.Second)
 		s.drain(time.Hour)
 	},
 	"detachment from a node that answers again": func(s *story) {
-		s.policy.OutOfService, s.forced, s.detach = true, true, time.Hour
+		s.policy.OutOfService, s.forced, s.detachAfterPodEnd = true, true, time.Hour
 		s.add("db", s.volume("vol-1"))
 		s.node.Conditions[0].Status, s.node.Conditions[0].Since = object.Unknown, s.now
 		s.later(10*time.Minute, "the kubelet has been silent for ten minutes")

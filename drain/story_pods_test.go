@@ -172,7 +172,7 @@ var podStories = map[string]func(*story){
 		s.add("db")
 		s.add("slow", func(p *pod) { p.Grace = 90 * time.Second })
 		s.drain(25 * time.Second)
-		s.restartAfter(2 * time.Second)
+		s.restartProcessAfter(2 * time.Second)
 		s.budgets[0].DesiredHealthy = 0
 		s.compute(s.budgets[0])
 		s.comment("the budget of db lets it go now")
@@ -181,7 +181,7 @@ var podStories = map[string]func(*story){
 	"a new pod after a restart need not wait": func(s *story) {
 		s.add("web", func(p *pod) { p.Grace = time.Minute })
 		s.onePass()
-		s.restartAfter(3 * time.Second)
+		s.restartProcessAfter(3 * time.Second)
 		s.later(2*time.Second, "a pod comes that no process before this one can have tried")
 		s.add("late", func(p *pod) { p.CreatedAt = s.now })
 		s.drain(time.Hour)

@@ -101,8 +101,8 @@ func (s *story) later(d time.Duration, what string, args ...any) {
 	}
 }
 
-// restartAfter starts a new process, after some time.
-func (s *story) restartAfter(after time.Duration) {
+// restartProcessAfter starts a new process, after some time.
+func (s *story) restartProcessAfter(after time.Duration) {
 	s.advance(s.now.Add(after))
 	s.restart()
 	s.comment("the process was killed; a new one starts")

@@ -320,7 +320,7 @@ func decide(t *testing.T, s *shell, o *drain.Observation) drain.Plan {
 // Invariants: P22
 func TestTurnsNeedALiveRead(t *testing.T) {
 	s, first, second := twoDatabases(t)
-	s.detach = -1
+	s.detachAfterPodEnd = -1
 	s.advance(first.ends.Add(time.Second))
 	s.memory = drain.NewMemory(s.now.Add(-time.Hour)) // another process
 	plan := decide(t, s, s.staleObservation())
@@ -344,7 +344,7 @@ func TestTurnsNeedALiveRead(t *testing.T) {
 // Invariants: P22
 func TestDrainsEndOnALiveNode(t *testing.T) {
 	s, first, second := twoDatabases(t)
-	s.detach = -1
+	s.detachAfterPodEnd = -1
 	s.advance(first.ends.Add(time.Second))
 	s.pods = nil
 	_ = second
@@ -508,7 +508,7 @@ func TestP49PodsThatComeBack(t *testing.T) {
 		s := newShell(t)
 		s.skew = anySkew(t)
 		s.restart()
-		s.detach = time.Duration(rapid.IntRange(-1, 60).Draw(t, "detach")) * time.Second
+		s.detachAfterPodEnd = time.Duration(rapid.IntRange(-1, 60).Draw(t, "detach")) * time.Second
 		replicas, tolerates := map[string]int{}, map[string]bool{}
 		for a := range rapid.IntRange(1, 3).Draw(t, "apps") {
 			app := fmt.Sprintf("app-%d", a)

@@ -19,7 +19,7 @@ import (
 func twoDatabases(t *testing.T) (s *shell, first, second *pod) {
 	s = newShell(t)
 	s.now = epoch.Truncate(time.Second)
-	s.detach, s.reattach = 10*time.Second, -1
+	s.detachAfterPodEnd, s.reattachAfterDetach = 10*time.Second, -1
 	first, second = s.add("db-1", s.volume("vol-1")), s.add("db-2", s.volume("vol-2"))
 	s.onePass()
 	require.Equal(t, first.UID, s.node.Drain.Turn.UID)
@@ -100,7 +100,7 @@ func TestPodsWithAnotherGrace(t *testing.T) {
 // Invariants: P22
 func TestVolumesThatComeLate(t *testing.T) {
 	s := newShell(t)
-	s.detach = time.Hour
+	s.detachAfterPodEnd = time.Hour
 	pod := s.add("db-1", s.volume("vol-1", "vol-2", "vol-3"))
 	late := s.attachments[1]
 	s.attachments = s.attachments[:1]
@@ -124,8 +124,8 @@ func TestVolumesThatComeLate(t *testing.T) {
 // Invariants: P22
 func TestVolumesThatComeBeforeTheEndIsSeen(t *testing.T) {
 	s := newShell(t)
-	s.detach = time.Hour
-	pod := s.add("db-1", s.volume("vol-1", "vol-2"), func(p *pod) { p.stays = time.Hour })
+	s.detachAfterPodEnd = time.Hour
+	pod := s.add("db-1", s.volume("vol-1", "vol-2"), func(p *pod) { p.objectStays = time.Hour })
 	late := s.attachments[1]
 	s.attachments = s.attachments[:1]
 	s.onePass()
@@ -147,7 +147,7 @@ func TestVolumesThatComeBeforeTheEndIsSeen(t *testing.T) {
 func TestTurnThatWasNeverStored(t *testing.T) {
 	orphaned := func(detach time.Duration) *shell {
 		s := newShell(t)
-		s.detach = detach
+		s.detachAfterPodEnd = detach
 		s.add("db-1", s.volume("vol-1"))
 		s.onePass()
 		s.run(s.now.Add(31 * time.Second)) // the pod is gone, its volume is not
@@ -182,7 +182,7 @@ func TestTurnThatWasNeverStored(t *testing.T) {
 // Invariants: P11
 func TestForecastOfAFinishedPodWithAVolume(t *testing.T) {
 	s := newShell(t)
-	s.add("db-1", s.volume("vol-1"), func(p *pod) { p.stays = time.Hour })
+	s.add("db-1", s.volume("vol-1"), func(p *pod) { p.objectStays = time.Hour })
 	s.onePass()
 	s.advance(s.now.Add(31 * time.Second))
 	require.NotEmpty(t, s.node.Drain.Turn.UID)
@@ -198,7 +198,7 @@ func TestForecastOfAFinishedPodWithAVolume(t *testing.T) {
 func withUnrecordedTurn(t *testing.T, change ...func(*pod)) (*shell, *pod) {
 	s := newShell(t)
 	s.now = epoch.Truncate(time.Second)
-	s.detach = -1
+	s.detachAfterPodEnd = -1
 	p := s.add("db-1", append(change, s.volume("vol-1"))...)
 	s.conflict = func(plan *drain.Plan) bool { return plan.Why.Reason == drain.ReasonTurn }
 	s.onePass()
@@ -230,7 +230,7 @@ func requireWaitsFor(t *testing.T, s *shell, until time.Time) {
 // Invariants: P22
 func TestUnrecordedTurnOfAFinishedPod(t *testing.T) {
 	for _, restart := range []bool{false, true} {
-		s, p := withUnrecordedTurn(t, func(p *pod) { p.stays = 24 * time.Hour })
+		s, p := withUnrecordedTurn(t, func(p *pod) { p.objectStays = 24 * time.Hour })
 		s.advance(p.ends.Add(time.Second))
 		require.True(t, p.Finished)
 		if restart {
@@ -270,7 +270,7 @@ func TestUnrecordedTurnOfALostAnswer(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		s := newShell(t)
 		s.now = epoch.Truncate(time.Second)
-		s.detach = -1
+		s.detachAfterPodEnd = -1
 		p := s.add("db-1", s.volume("vol-1"))
 		begun := false
 		s.observed = func(o *drain.Observation, plan *drain.Plan) { // the pod is removed before the call
@@ -295,7 +295,7 @@ func TestUnrecordedTurnIsNotReplaced(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		s := newShell(t)
 		s.now = epoch.Truncate(time.Second)
-		s.detach = -1
+		s.detachAfterPodEnd = -1
 		p := s.add("db-1", s.volume("vol-1"), func(p *pod) { p.Grace = 10 * time.Second })
 		s.add("web-1", s.volume("vol-2"), func(p *pod) { p.Grace = 0 })
 		s.add("web-2", s.volume("vol-2"), func(p *pod) { p.Grace, p.Priority, p.stuck = time.Minute, 1, true })
@@ -332,7 +332,7 @@ func TestUnrecordedTurnIsNotReplaced(t *testing.T) {
 // time.
 func TestUnrecordedTurnsNeedALiveRead(t *testing.T) {
 	s, first, _ := twoDatabases(t)
-	s.detach = -1
+	s.detachAfterPodEnd = -1
 	s.advance(first.ends.Add(time.Second))
 	require.True(t, decide(t, s, s.staleObservation()).Look)
 	live := s.observe()
@@ -445,10 +445,10 @@ func (s *shell) usedUntil(a *drain.Attachment, all []*pod, begun time.Time) (las
 func TestP51SharedVolumes(t *testing.T) {
 	for _, apart := range []time.Duration{0, time.Second, 20 * time.Second} {
 		s := newShell(t)
-		s.detach = 40 * time.Second
+		s.detachAfterPodEnd = 40 * time.Second
 		s.add("a", s.volume("shared"))
 		s.add("b", s.volume("shared"), func(p *pod) { p.lasts = 30*time.Second - apart })
-		f, err := drain.Predict(s.observe(), s.policy, drain.Assumptions{Detach: s.detach}, s.now)
+		f, err := drain.Predict(s.observe(), s.policy, drain.Assumptions{Detach: s.detachAfterPodEnd}, s.now)
 		require.NoError(t, err)
 		plan := s.run(s.now.Add(time.Hour))
 		require.True(t, plan.Done)
