@@ -28,10 +28,10 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return migration, nil
 	}
 	plan := d.keep()
-	if migration.Why == (decision.Why{}) {
+	if migration.Why == (decision.Why{}) { // nothing to migrate, or all is migrated
 		return plan, nil
 	}
-	if plan.idle() {
+	if plan.idle() { // the migration can't go on now: say why
 		plan.At, plan.Why = migration.At, migration.Why
 	}
 	if plan.Warn == (decision.Why{}) {

@@ -62,12 +62,12 @@ func (n *narrator) transition(key object.Key, move machine.Move, _ decision.Why)
 	n.phase = to
 }
 
-// behind reports whether the pool's phase was not printed yet: a transition is printed only after it is
-// in the store.
-func (n *narrator) behind(phase machinepool.Phase) bool {
+// hasPrinted reports whether the pool's phase was printed: a transition is printed only after it is in the
+// store. It is also true if this program has printed no transition.
+func (n *narrator) hasPrinted(phase machinepool.Phase) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.phase != "" && n.phase != phase
+	return n.phase == "" || n.phase == phase
 }
 
 // follow prints which machines will be drained, once each, until ctx ends.

@@ -24,7 +24,8 @@ const (
 	last  = 2
 )
 
-// steps returns the steps of the demo.
+// steps returns the steps of the demo. NewProcesses counts agents only. A step may be repeated after an
+// interrupted run; Choose then returns the same process.
 func (d *poolDemo) steps() []demo.Step {
 	return []demo.Step{
 		{Headline: "A pool of 3 machines, and 6 tasks on them", NewProcesses: first, Do: d.create},
@@ -61,8 +62,8 @@ func size(n int32) func(*machinepool.Spec) {
 	return func(s *machinepool.Spec) { s.Replicas = &n }
 }
 
-// roll changes the template, waits until the provider has replaced all agents, and checks the counts
-// taken meanwhile.
+// roll changes the template, waits until the provider has replaced all agents (an agent is the process of a
+// machine), and checks the counts taken meanwhile.
 func (d *poolDemo) roll(ctx context.Context) error {
 	d.counter.Begin()
 	if err := d.edit(ctx, func(s *machinepool.Spec) { s.Template.Class.Name = "v2" }); err != nil {
@@ -94,7 +95,7 @@ func (d *poolDemo) awaitEnd(ctx context.Context, e roster.Entry) error {
 
 // killProcess kills a process (SIGKILL), and waits until it has ended.
 func (d *poolDemo) killProcess(ctx context.Context, victim roster.Entry) error {
-	// If an interrupted run has killed the process, there is nothing to signal.
+	// An earlier, interrupted run may have killed it already.
 	if err := victim.Signal(syscall.SIGKILL); err != nil && victim.Alive {
 		return err
 	}
@@ -133,7 +134,7 @@ func (d *poolDemo) killSupervisor(ctx context.Context) error {
 	d.Say("killed the supervisor, process %d", victim.PID)
 	err = d.Await(ctx, func() string {
 		running, err := d.supervisors.Running()
-		// If an interrupted run has come further, there is another supervisor.
+		// An earlier, interrupted run may have started another supervisor already.
 		if pool := d.pool(); err != nil || pool == nil || pool.Status.Phase != machinepool.PhaseFailed && len(running) == 0 {
 			return "the provider's report that there is no supervisor"
 		}
@@ -167,7 +168,7 @@ func (d *poolDemo) takeOut(ctx context.Context) error {
 		if err := d.provider.RequestDrain(ctx, procdriver.ProviderID(clusterName, victim.Name, victim.Instance)); err != nil {
 			return err
 		}
-		d.Say("the provider asks for machine %s", victim.Name)
+		d.Say("the provider wants to take machine %s out: it asks for its drain", victim.Name)
 		return errors.Join(d.awaitEnd(ctx, victim), d.settled(ctx, grown, "v2"))
 	})
 }
@@ -220,7 +221,7 @@ func (d *poolDemo) remove(ctx context.Context) error {
 		return err
 	}
 	if err := d.Store.Pools.Delete(ctx, poolKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err // not found: an interrupted run has deleted it
+		return err // not found: an earlier, interrupted run may have deleted it already
 	}
 	return d.Await(ctx, d.leftover)
 }
@@ -269,7 +270,7 @@ func (d *poolDemo) settled(ctx context.Context, n int, version string) error {
 		if s.Phase != machinepool.PhaseRunning || int(s.Ready) != n || int(s.Replicas) != n || s.Applied.Template.Class.Name != version {
 			return fmt.Sprintf("%d of %d nodes, made from %q; the pool is %s", s.Ready, n, s.Applied.Template.Class.Name, s.Phase)
 		}
-		if d.narrator.behind(s.Phase) {
+		if !d.narrator.hasPrinted(s.Phase) {
 			return "the report that the pool is " + string(s.Phase)
 		}
 		running, err := d.agents.Running()
