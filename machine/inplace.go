@@ -160,7 +160,7 @@ func (d *decider) drainForUpdate(n *Node, deadline time.Time) (Plan, bool) {
 	case d.o.NoDrain:
 		return Plan{}, false
 	case answer == nil:
-		return d.drainStaying(d.node(), d.waitBase(d.m.Status.Since), deadline), true
+		return d.drainStaying(d.node(), d.restarted(d.m.Status.Since), deadline), true
 	case answer.Code != codes.OK:
 		return d.updateStepFailed(n, answer.Outcome), true
 	case answer.Done:

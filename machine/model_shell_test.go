@@ -41,7 +41,7 @@ func (s *shell) observe() *machine.Observation {
 	o := &machine.Observation{
 		Machine: m, Class: w.class, Secret: w.secret, Frozen: w.frozen, NoCluster: w.cluster == nil,
 		NoDrain: w.cluster == nil || w.cluster.drain == nil, NoInitialize: s.noInitialize, Failures: s.failures, NodeWrites: s.written,
-		WatchedSince: w.watched, Missing: w.missing, VMUnhealthy: w.listedUnhealthy, Budgeted: w.budget != nil, Token: w.tokenUse(),
+		WatchedSince: w.watched, LedSince: w.led, Missing: w.missing, VMUnhealthy: w.listedUnhealthy, Budgeted: w.budget != nil, Token: w.tokenUse(),
 		Marks: pointer(w.marks),
 	}
 	if w.cachedClass != nil {

@@ -29,6 +29,7 @@ type world struct {
 	marks  machine.RolloutMarks // of the machine's set
 	// watched is when the process began to watch; zero: it has always watched.
 	watched         time.Time
+	led             time.Time // when the process began to act in the place of others; zero: there are none
 	missing         *machine.MissingVM
 	listedUnhealthy bool     // listings report the VM as unhealthy
 	fields          []string // the updatable fields that the driver declares

@@ -68,6 +68,10 @@ type Observation struct {
 	// after it was stopped. A timeout that began earlier ends no earlier than Policy.Grace after it.
 	// Zero, or in the future: it has always watched.
 	WatchedSince time.Time
+	// LedSince is when this process began to act in the place of others, which may have another clock: stored
+	// times may be theirs. So no timeout counts from an earlier time. Zero, or in the future: no other
+	// process has acted.
+	LedSince time.Time
 	// Failures is how often the machine's current step has failed in a row, as far as this process
 	// knows. It only lengthens backoff.
 	Failures int

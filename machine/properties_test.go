@@ -534,7 +534,7 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		NodeSynced: maybe(t, "synced", anyOutcome), NodeMarked: maybe(t, "marked", anyOutcome),
 		NodeDeleted: maybe(t, "node deleted", anyOutcome), NoDrain: rapid.Bool().Draw(t, "no drain"),
 		Drain: maybe(t, "drain", anyDrain), Detach: maybe(t, "detach", anyDrain),
-		Budgeted: rapid.Bool().Draw(t, "budgeted"), WatchedSince: anyTime.Draw(t, "watched since"),
+		Budgeted: rapid.Bool().Draw(t, "budgeted"), WatchedSince: anyTime.Draw(t, "watched since"), LedSince: anyTime.Draw(t, "led since"),
 		Token: machine.TokenUse(rapid.IntRange(0, 3).Draw(t, "token")), TokenEnsured: maybe(t, "token ensured", anyOutcome),
 		VMUnhealthy: rapid.Bool().Draw(t, "vm unhealthy"),
 		Missing: maybe(t, "missing", func(t *rapid.T) machine.MissingVM {

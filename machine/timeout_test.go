@@ -48,6 +48,38 @@ func TestLimitsEndOnTheSecond(t *testing.T) {
 		assert.Equal(t, machine.PhaseUnknown, before)
 		assert.Equal(t, machine.PhaseFailed, then)
 	})
+	t.Run("creation, by a leader whose clock is ahead", func(t *testing.T) {
+		w := newWorld(t)
+		w.provider.boot = -1
+		w.createMachine()
+		w.runPass(&shell{w: w})
+		w.now = w.now.Add(time.Hour)
+		w.led = w.now
+		before, then := w.phasesAround(w.led.Add(w.policy.CreationTimeout + time.Second))
+		assert.Equal(t, machine.PhasePending, before)
+		assert.Equal(t, machine.PhaseFailed, then)
+	})
+	t.Run("health, by a leader whose clock is ahead", func(t *testing.T) {
+		w := newWorld(t)
+		w.createRunning()
+		w.cluster.setReady(node, object.False)
+		w.runPass(&shell{w: w})
+		w.now = w.now.Add(time.Hour)
+		w.led = w.now
+		before, then := w.phasesAround(w.led.Add(w.policy.HealthTimeout + time.Second))
+		assert.Equal(t, machine.PhaseUnknown, before)
+		assert.Equal(t, machine.PhaseFailed, then)
+	})
+	t.Run("creation, by a leader whose clock was set back since", func(t *testing.T) {
+		w := newWorld(t)
+		w.provider.boot = -1
+		w.createMachine()
+		w.runPass(&shell{w: w})
+		w.led = w.now.Add(24 * time.Hour)
+		before, then := w.phasesAround(w.store.live().CreatedAt.Add(w.policy.CreationTimeout + time.Second))
+		assert.Equal(t, machine.PhasePending, before)
+		assert.Equal(t, machine.PhaseFailed, then)
+	})
 	t.Run("health of one machine, its clock restarted", func(t *testing.T) {
 		w := newWorld(t)
 		w.createRunning()
@@ -98,6 +130,13 @@ func TestForceIsDueOnTheSecond(t *testing.T) {
 	t.Run("drain timeout", func(t *testing.T) {
 		requireForceAt(t, none, func(w *world) time.Time {
 			return w.store.live().DeletedAt.Add(w.policy.DrainTimeout + time.Second)
+		})
+	})
+	t.Run("drain timeout, by a leader whose clock is ahead", func(t *testing.T) {
+		requireForceAt(t, none, func(w *world) time.Time {
+			w.now = w.now.Add(3 * time.Hour)
+			w.led = w.now
+			return w.led.Add(w.policy.DrainTimeout + time.Second)
 		})
 	})
 	t.Run("drain timeout of one machine", func(t *testing.T) {

@@ -13,9 +13,19 @@ func (d *decider) deadlineAfter(base time.Time, wait time.Duration) time.Time {
 	return d.waitBase(base).Add(wait).Add(time.Second)
 }
 
-// waitBase returns the latest of base, the restart of all clocks (Status.ClockFrom), and the end of the
-// last pause (Status.ResumedAt).
+// waitBase returns the latest of restarted and the beginning of this process's term: until then, another
+// process may have watched, by another clock.
 func (d *decider) waitBase(base time.Time) time.Time {
+	base = d.restarted(base)
+	if led := d.o.LedSince; led.After(base) && !led.After(d.now) {
+		return led
+	}
+	return base
+}
+
+// restarted returns the latest of base, the restart of all clocks (Status.ClockFrom), and the end of the
+// last pause (Status.ResumedAt).
+func (d *decider) restarted(base time.Time) time.Time {
 	for _, from := range [...]time.Time{d.m.Status.ClockFrom, d.m.Status.ResumedAt} {
 		if from.After(base) {
 			base = from

@@ -242,7 +242,11 @@ func (d *state) listed(list []Leaving) []Leaving {
 
 // overdueAt returns when an instance is removed even if it is not empty.
 func (d *state) overdueAt(l *Leaving) time.Time {
-	return l.Since.Add(d.p.DrainTimeout).Add(time.Second)
+	since := l.Since
+	if led := d.o.LedSince; led.After(since) && !led.After(d.now) {
+		since = led
+	}
+	return since.Add(d.p.DrainTimeout).Add(time.Second)
 }
 
 // removable returns the instances that leave for that reason and may be removed now.

@@ -94,6 +94,9 @@ type Observation struct {
 	// Announced reports that this pass stored a write that Announces. Neither a live read nor another
 	// write sets it: an announcement of an earlier pass does not count.
 	Announced bool
+	// LedSince is when this process began to act in the place of others, which may have another clock. The
+	// time to drain an instance counts from no earlier time. Zero, or in the future: no other process has acted.
+	LedSince time.Time
 	// Failures counts this process's consecutive failures of the pool's current call. It only
 	// lengthens waits.
 	Failures int

@@ -28,7 +28,7 @@ func TestDryRunDriver(t *testing.T) {
 		return next(ctx)
 	})
 	o := Options{Driver: d}
-	o.blockWrites()
+	o.guard(readOnly())
 	ctx := t.Context()
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "a"}}}
 	class := &machine.Class{}
@@ -50,7 +50,7 @@ func TestDryRunDriver(t *testing.T) {
 	}
 	require.Equal(t, []driver.Method{codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration}, made)
 	require.ErrorContains(t, errs[0], "call CreateMachine for machine fleet/a")
-	require.Error(t, blockCall(ctx, driver.CallInfo{Method: codes.Call(99)}, func(context.Context) error { return nil }), "an unknown call")
+	require.Error(t, readOnly().call(ctx, driver.CallInfo{Method: codes.Call(99)}, func(context.Context) error { return nil }), "an unknown call")
 }
 
 // busy is a drainer and a store of older classes that fails its test when called.
@@ -107,7 +107,7 @@ func TestDryRunPorts(t *testing.T) {
 			Driver: driver.Unimplemented{}, Drainer: d, Tokens: struct{ Tokens }{}, Classes: ClassOptions{Foreign: busy{t}},
 			Pools: PoolOptions{Driver: pooldriver.UnimplementedPools{}, Bootstrap: struct{ PoolBootstrap }{}},
 		}
-		o.blockWrites()
+		o.guard(readOnly())
 		_, err := o.Drainer.Drain(ctx, m, &machine.DrainNode{Node: n})
 		require.ErrorIs(t, err, store.ErrReadOnly)
 		_, err = o.Drainer.Detach(ctx, m, &machine.DetachVolumes{Node: n})
@@ -144,7 +144,7 @@ func TestDryRunPorts(t *testing.T) {
 		}
 	}
 	o := Options{Driver: driver.Unimplemented{}}
-	o.blockWrites()
+	o.guard(readOnly())
 	require.Equal(t, Options{}, Options{
 		Store: o.Store, Drainer: o.Drainer, Cluster: o.Cluster, Tokens: o.Tokens, Classes: ClassOptions{Foreign: o.Classes.Foreign},
 		Pools: PoolOptions{Driver: o.Pools.Driver, Bootstrap: o.Pools.Bootstrap},

@@ -52,7 +52,10 @@ func New(options Options) (*Manager, error) {
 	}
 	options.alignPolicies()
 	if options.DryRun {
-		options.blockWrites()
+		options.guard(readOnly())
+	}
+	if options.Term != nil {
+		options.guard(during(options.Term))
 	}
 	objects, err := newObjects(e, &options)
 	if err != nil {
@@ -69,6 +72,9 @@ func New(options Options) (*Manager, error) {
 		s.paces = new(pace.Paces)
 	}
 	s.specs = newSpecs(options.Driver)
+	if options.Term != nil {
+		s.led = options.Runtime.Now()
+	}
 	m.reconcilers = s.reconcilers()
 	return m, nil
 }
@@ -214,6 +220,7 @@ type deps struct {
 	paces   *pace.Paces // nil: nothing is paced
 	permits *permits
 	specs   *specs
+	led     time.Time // when the term began; zero: there is none
 	// watched and missing are shared with Manager.Run.
 	watched *watched
 	missing *missing

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/lead"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -47,6 +48,11 @@ type Options struct {
 	// DryRun makes every pass a dry run: the manager decides and reports, and changes nothing. See
 	// the package comment. False: it acts.
 	DryRun bool
+	// Term is the time in which this manager may act: nothing is changed after it, and Run ends with it. It is
+	// for several processes of which one leads, see package lead. Make a Manager for each term, so that none
+	// acts on what it remembers of an earlier one. Timeouts of machines and of the drains of pools that began before
+	// New start again with it, because the clocks of processes differ. Nil: all the time.
+	Term lead.Term
 	// Hooks tell a program what happens. Zero: none. LogHooks returns ready-made ones.
 	Hooks Hooks
 	// Log gets each event: what a machine, set, deployment or pool has become or was told to do at

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
@@ -42,7 +43,7 @@ func newMachineReconciler(s *deps) Reconciler {
 		Driver: s.Driver, Tokens: s.Tokens, Drainer: s.Drainer, CallTimeout: s.Tuning.CallTimeout, Policy: s.Policies.Machine,
 		UpdateLimit: func(replicas int32) int { return int(max(1, limit.Ceil(replicas))) },
 		Safety:      s.Policies.Safety, Backoff: s.backoff, Paces: s.paces,
-		Delay: s.reach.Delay, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, WatchedSince: s.watched.since,
+		Delay: s.reach.Delay, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, WatchedSince: s.watched.since, LedSince: s.led,
 		Split: s.specs.of, Missing: s.missing.of, Unhealthy: s.missing.unhealthy, Asked: s.missing.asked, Hint: s.hints.add,
 		Span: s.Hooks.Span, Panic: s.abandoned(KindMachine),
 	}
@@ -70,13 +71,22 @@ func newSetReconciler(s *deps) Reconciler {
 	return reconciler{sets.New(s.engine, c)}
 }
 
+// clockFrom returns when progress may have stopped for another reason than a failing rollout: the end of the last
+// outage, or the beginning of the term.
+func (s *deps) clockFrom() time.Time {
+	if from := s.reach.ClockFrom(); from.After(s.led) {
+		return from
+	}
+	return s.led
+}
+
 // newDeploymentReconciler gives deployments what they need of the others.
 func newDeploymentReconciler(s *deps) Reconciler {
 	c := deployments.Config{
 		Deployments: s.objects.deployments, Sets: s.objects.sets, Machines: s.objects.machines, Classes: s.objects.classes,
 		Secrets: secrets.Secrets{Collection: s.Store.Secrets, Namespaces: s.Classes.SecretNamespaces}, Joins: s.Cluster != nil,
 		Policy: s.Policies.Deployment, Safety: s.Policies.Safety, MigratesClasses: s.Classes.Foreign != nil,
-		ClockFrom: s.reach.ClockFrom,
+		ClockFrom: s.clockFrom,
 		Forget:    func(key object.Key) { s.permits.forget(KindDeployment, key) },
 	}
 	if len(s.specs.fields) > 0 {
@@ -185,7 +195,7 @@ func newPoolReconciler(s *deps) Reconciler {
 		Pools: s.objects.pools, Classes: s.objects.classes, Secrets: s.Store.Secrets, SecretNamespaces: s.Classes.SecretNamespaces,
 		Machines: s.objects.machines, NodeMachine: s.Policies.Machine.Keys.NodeMachine,
 		Driver: s.Pools.Driver, Bootstrap: s.Pools.Bootstrap, Drainer: s.Drainer, Tokens: s.Tokens, Policy: s.Policies.Pool, Paces: s.paces,
-		Delay: s.reach.Delay, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
+		Delay: s.reach.Delay, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, LedSince: s.led,
 		Panic: s.abandoned(KindPool), CallTimeout: s.Tuning.CallTimeout,
 	}
 	c.Keeper, _ = s.Drainer.(NodeKeeper)

@@ -3,6 +3,7 @@ package manager
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/lead"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
@@ -36,12 +38,31 @@ const (
 // of a driver or something else does not end by then, Run returns a *LeftError that names it. End the
 // process then, or call Run again: no call about a machine is made while an earlier one is left.
 //
+// Run also ends with Options.Term, or when the store refuses a write because another process leads
+// (store.ErrFenced). The error says so, unless it is a *LeftError, or ctx has ended as well.
+//
 // Any other error says that Run could not begin: a collection lacks an index (ErrOptions), or panicked
 // when it was asked. Run may be called once at a time.
 func (m *Manager) Run(ctx context.Context) error {
+	within, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if term := m.options.Term; term != nil {
+		defer context.AfterFunc(term.Context(), func() { end(term.Err()) })()
+	}
+	err := m.run(within, end)
+	over := context.Cause(within)
+	lost := errors.Is(over, lead.ErrLost) || errors.Is(over, store.ErrFenced) // ctx may be that of the term
+	if err == nil && (ctx.Err() == nil || lost) {
+		return fmt.Errorf("the manager may not act any more: %w", over)
+	}
+	return err
+}
+
+// run is Run. It calls fenced when the store has refused a write because another process leads.
+func (m *Manager) run(ctx context.Context, fenced func(error)) error {
 	m.watched.forget()
 	m.calls.Forget()
-	r := &runner{Manager: m, queues: make(map[Kind]*engine.Queue), wakes: make(map[Kind][]Wake)}
+	r := &runner{Manager: m, fenced: fenced, queues: make(map[Kind]*engine.Queue), wakes: make(map[Kind][]Wake)}
 	checked := make(chan error, 1)
 	r.running.Go(func() { checked <- m.check(ctx) })
 	select {
@@ -151,6 +172,7 @@ func (m *Manager) first(ctx context.Context) {
 // runner is one call of Run.
 type runner struct {
 	*Manager
+	fenced  func(error) // called when another process leads
 	queues  map[Kind]*engine.Queue
 	wakes   map[Kind][]Wake
 	running sync.WaitGroup
@@ -331,6 +353,9 @@ func (w worker) Reconcile(ctx context.Context, key object.Key) (result Result, e
 	w.of.activities.run(place(engine.InPass, w.Kind(), key), w.of.options.Runtime.Now(), func() {
 		result, err = w.Reconciler.Reconcile(ctx, key)
 	})
+	if errors.Is(err, store.ErrFenced) {
+		w.of.fenced(err)
+	}
 	return result, err
 }
 

@@ -117,6 +117,7 @@ type passID struct {
 type process struct {
 	*manager.Manager
 	fuse *testkit.Fuse
+	over bool        // its term is over: a change was refused
 	look func() bool // updates its caches; false: some still lag
 	sync func()      // updates its caches completely
 }
@@ -232,7 +233,8 @@ func (w *world) round(p *process) (next time.Time) {
 		for _, key := range keys[r.Kind()] {
 			w.current = passID{r.Kind(), key}
 			result, err := w.pass(r, key)
-			if p.fuse.Dead {
+			p.over = errors.Is(err, store.ErrFenced)
+			if p.fuse.Dead || p.over {
 				return time.Time{}
 			}
 			if err != nil && (w.controlDown || w.targetDown) {
@@ -379,7 +381,7 @@ func (w *world) until(p *process, goal func() bool, died func() *process) *proce
 	for range 500 {
 		before, now := w.writes, w.at
 		next := w.round(p)
-		if p.fuse.Dead {
+		if p.fuse.Dead || p.over {
 			p = died()
 			continue
 		}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"time"
+
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -46,17 +48,19 @@ func (m *Memory[T]) Begin(journal Journal[T]) *Batch[T] {
 }
 
 // Create stages what Collection.Create does.
-func (b *Batch[T]) Create(o T) (T, error) { return b.stage(writeOf(verbCreate, o)) }
+func (b *Batch[T]) Create(o T) (T, error) { return b.stage(WriteOf(VerbCreate, o, time.Time{})) }
 
 // Update stages what Collection.Update does.
-func (b *Batch[T]) Update(o T) (T, error) { return b.stage(writeOf(verbUpdate, o)) }
+func (b *Batch[T]) Update(o T) (T, error) { return b.stage(WriteOf(VerbUpdate, o, time.Time{})) }
 
 // UpdateStatus stages what Collection.UpdateStatus does.
-func (b *Batch[T]) UpdateStatus(o T) (T, error) { return b.stage(writeOf(verbUpdateStatus, o)) }
+func (b *Batch[T]) UpdateStatus(o T) (T, error) {
+	return b.stage(WriteOf(VerbUpdateStatus, o, time.Time{}))
+}
 
 // Delete stages what Collection.Delete does.
 func (b *Batch[T]) Delete(k object.Key, uid string) error {
-	_, err := b.stage(write[T]{verb: verbDelete, key: k, uid: uid})
+	_, err := b.stage(Write[T]{Verb: VerbDelete, Key: k, UID: uid})
 	return err
 }
 
@@ -80,38 +84,38 @@ func (b *Batch[T]) Publish() {
 	b.steps = nil
 }
 
-func (b *Batch[T]) stage(w write[T]) (T, error) {
+func (b *Batch[T]) stage(w Write[T]) (T, error) {
 	var none T
-	if err := w.check(); err != nil {
+	if err := w.Check(); err != nil {
 		return none, err
 	}
-	w.at = b.memory.now()
-	stored := b.stored(w.key)
-	out, err := w.decide(stored, b.memory.zero)
+	w.At = b.memory.now()
+	stored := b.stored(w.Key)
+	out, err := w.Apply(stored)
 	if err != nil {
 		return none, err
 	}
 	next := none
 	switch {
-	case out.gone:
-		if err := b.journal.Drop(w.key); err != nil {
-			return none, w.wrap(err)
+	case out.Gone:
+		if err := b.journal.Drop(w.Key); err != nil {
+			return none, w.Refuse(err)
 		}
-	case out.object == stored:
+	case out.Object == stored:
 		return stored, nil
 	default:
 		if stored == none {
-			out.object.ObjectMeta().UID = b.journal.UID()
+			out.Object.ObjectMeta().UID = b.journal.UID()
 		}
-		b.memory.setVersion(out.object)
-		if next, err = b.journal.Put(out.object); err != nil {
-			return none, w.wrap(err)
+		b.memory.setVersion(out.Object)
+		if next, err = b.journal.Put(out.Object); err != nil {
+			return none, w.Refuse(err)
 		}
-		out.object = next
+		out.Object = next
 	}
-	b.latest[w.key] = next
-	b.steps = append(b.steps, step[T]{key: w.key, object: next})
-	return out.object, nil
+	b.latest[w.Key] = next
+	b.steps = append(b.steps, step[T]{key: w.Key, object: next})
+	return out.Object, nil
 }
 
 // stored returns what was staged last under a key, or else what the memory holds.
@@ -122,6 +126,31 @@ func (b *Batch[T]) stored(k object.Key) T {
 	b.memory.mu.RLock()
 	defer b.memory.mu.RUnlock()
 	return b.memory.stored(k)
+}
+
+// Restore makes the store have other objects, with their UIDs and versions, as if a copy from an earlier time had
+// taken its place. Objects that are missing are gone for watches. Later UIDs and versions are new ones all the same.
+func (m *Memory[T]) Restore(objects []T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	stay := make(map[object.Key]bool, len(objects))
+	for _, o := range objects {
+		meta := o.ObjectMeta()
+		if stored := m.objects[meta.Key]; stored != nil && stored.object.ObjectMeta().UID == meta.UID {
+			stay[meta.Key] = true
+		}
+	}
+	there, _ := m.indexes.list(Query{}) // in an order that only the writes determine
+	for _, o := range there {
+		if k := o.ObjectMeta().Key; !stay[k] {
+			m.remove(k)
+		}
+	}
+	for _, o := range objects {
+		if stored := m.objects[o.ObjectMeta().Key]; stored == nil || stored.object != o {
+			m.put(o.ObjectMeta().Key, o)
+		}
+	}
 }
 
 // Load fills a store that is not in use yet with the objects that a Journal has kept, at most one for

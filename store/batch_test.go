@@ -161,6 +161,39 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, m.Intact())
 }
 
+// TestRestore: after an older copy has taken the place of the objects, watches and indexes show that copy, and no
+// UID and no version comes back.
+func TestRestore(t *testing.T) {
+	m := newMemory()
+	kept, gone := create(t, m, machine("kept")), create(t, m, machine("gone"))
+	replaced := create(t, m, machine("replaced"))
+	copied := all(t, m)
+	w := watch(t, m)
+	w.settle(all(t, m))
+	changed := kept.Clone()
+	changed.Spec.Replicas = 7
+	changed, err := m.Update(noContext, changed)
+	require.NoError(t, err)
+	require.NoError(t, m.Delete(noContext, gone.Key, ""))
+	require.NoError(t, m.Delete(noContext, replaced.Key, ""))
+	lost := []*storetest.Object{create(t, m, machine("replaced")), create(t, m, machine("new"))}
+	w.settle(all(t, m))
+	m.Restore(copied)
+	require.ElementsMatch(t, copied, all(t, m))
+	w.settle(copied)
+	listed, err := m.List(noContext, store.Query{Index: storetest.ByOwner, Value: "set-1"})
+	require.NoError(t, err)
+	require.ElementsMatch(t, copied, listed)
+	_, err = m.Update(noContext, changed.Clone())
+	require.ErrorIs(t, err, store.ErrConflict)
+	again := create(t, m, machine("new"))
+	for _, o := range append(lost, changed) {
+		require.NotEqual(t, o.Version, again.Version)
+	}
+	require.NotEqual(t, lost[1].UID, again.UID)
+	require.NoError(t, m.Intact())
+}
+
 // The object that a journal gets shares no status with the stored object, because the journal may
 // truncate the status to what it can keep.
 func TestJournalOwnsTheStatus(t *testing.T) {

@@ -39,7 +39,7 @@ func EditStatus[T object.Object[T]](ctx context.Context, c Collection[T], k obje
 func CreateOrEdit[T object.Object[T]](ctx context.Context, c Collection[T], o T, change func(T) error) (T, error) {
 	var none T
 	if o == none {
-		return none, wrap(string(verbCreate), object.Key{}, errNoObject)
+		return none, wrap(string(VerbCreate), object.Key{}, errNoObject)
 	}
 	if change == nil {
 		change = func(T) error { return nil }

@@ -23,7 +23,6 @@ import (
 // nothing. So a controller that writes without need wakes itself, and a test shows that.
 type Memory[T object.Object[T]] struct {
 	now  func() time.Time
-	zero T      // a zero object: the status that new objects begin with
 	kind string // begins every UID
 
 	mu       sync.RWMutex
@@ -61,7 +60,6 @@ func NewMemory[T object.Object[T]](now func() time.Time, indexes map[Index]func(
 		indexes: newIndexes(indexes),
 	}
 	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
-		m.zero, _ = reflect.New(t.Elem()).Interface().(T)
 		if name := t.Elem().Name(); name != "" {
 			m.kind = strings.ToLower(name)
 		}
@@ -109,22 +107,22 @@ func (m *Memory[T]) List(ctx context.Context, q Query) ([]T, error) {
 
 // Create implements Collection.
 func (m *Memory[T]) Create(ctx context.Context, o T) (T, error) {
-	return m.write(ctx, writeOf(verbCreate, o))
+	return m.write(ctx, WriteOf(VerbCreate, o, time.Time{}))
 }
 
 // Update implements Collection.
 func (m *Memory[T]) Update(ctx context.Context, o T) (T, error) {
-	return m.write(ctx, writeOf(verbUpdate, o))
+	return m.write(ctx, WriteOf(VerbUpdate, o, time.Time{}))
 }
 
 // UpdateStatus implements Collection.
 func (m *Memory[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
-	return m.write(ctx, writeOf(verbUpdateStatus, o))
+	return m.write(ctx, WriteOf(VerbUpdateStatus, o, time.Time{}))
 }
 
 // Delete implements Collection.
 func (m *Memory[T]) Delete(ctx context.Context, k object.Key, uid string) error {
-	_, err := m.write(ctx, write[T]{verb: verbDelete, key: k, uid: uid})
+	_, err := m.write(ctx, Write[T]{Verb: VerbDelete, Key: k, UID: uid})
 	return err
 }
 
@@ -157,33 +155,33 @@ func (m *Memory[T]) Watch(ctx context.Context) iter.Seq2[Change[T], error] {
 	}
 }
 
-func (m *Memory[T]) write(ctx context.Context, w write[T]) (T, error) {
+func (m *Memory[T]) write(ctx context.Context, w Write[T]) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	if err := w.check(); err != nil {
+	if err := w.Check(); err != nil {
 		return none, err
 	}
-	w.at = m.now()
+	w.At = m.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	stored := m.stored(w.key)
-	out, err := w.decide(stored, m.zero)
+	stored := m.stored(w.Key)
+	out, err := w.Apply(stored)
 	switch {
 	case err != nil:
 		return none, err
-	case out.gone:
-		m.remove(w.key)
-	case out.object != stored:
+	case out.Gone:
+		m.remove(w.Key)
+	case out.Object != stored:
 		if stored == none {
 			m.uids++
-			out.object.ObjectMeta().UID = m.kind + "-" + strconv.FormatUint(m.uids, 10)
+			out.Object.ObjectMeta().UID = m.kind + "-" + strconv.FormatUint(m.uids, 10)
 		}
-		m.setVersion(out.object)
-		m.put(w.key, out.object)
+		m.setVersion(out.Object)
+		m.put(w.Key, out.Object)
 	}
-	return out.object, nil
+	return out.Object, nil
 }
 
 // stored returns the object of that key, or nil.

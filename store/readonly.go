@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/millwright-go/millwright/object"
 )
@@ -12,12 +13,12 @@ var ErrReadOnly = errors.New("read-only")
 
 // BlockedWrite is a write to a read-only store.
 type BlockedWrite struct {
-	Verb string // as errors name it: create, update, "update status of" or delete
+	Verb Verb
 	Key  object.Key
 }
 
 // String returns the verb and the object: "update fleet/a".
-func (w BlockedWrite) String() string { return w.Verb + " " + w.Key.String() }
+func (w BlockedWrite) String() string { return string(w.Verb) + " " + w.Key.String() }
 
 // ReadOnly returns a read-only view of c. Reads and watches are c's; no write reaches c. Each write
 // is checked against a live read:
@@ -37,48 +38,46 @@ type readOnly[T object.Object[T]] struct {
 
 // Create implements Collection.
 func (c *readOnly[T]) Create(ctx context.Context, o T) (T, error) {
-	return c.block(ctx, writeOf(verbCreate, o))
+	return c.block(ctx, WriteOf(VerbCreate, o, time.Time{}))
 }
 
 // Update implements Collection.
 func (c *readOnly[T]) Update(ctx context.Context, o T) (T, error) {
-	return c.block(ctx, writeOf(verbUpdate, o))
+	return c.block(ctx, WriteOf(VerbUpdate, o, time.Time{}))
 }
 
 // UpdateStatus implements Collection.
 func (c *readOnly[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
-	return c.block(ctx, writeOf(verbUpdateStatus, o))
+	return c.block(ctx, WriteOf(VerbUpdateStatus, o, time.Time{}))
 }
 
 // Delete implements Collection.
 func (c *readOnly[T]) Delete(ctx context.Context, k object.Key, uid string) error {
-	_, err := c.block(ctx, write[T]{verb: verbDelete, key: k, uid: uid})
+	_, err := c.block(ctx, Write[T]{Verb: VerbDelete, Key: k, UID: uid})
 	return err
 }
 
 // block returns the error of w. The one write that succeeds is the deletion of an object that is
 // being deleted already.
-func (c *readOnly[T]) block(ctx context.Context, w write[T]) (T, error) {
+func (c *readOnly[T]) block(ctx context.Context, w Write[T]) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	if err := w.check(); err != nil {
+	if err := w.Check(); err != nil {
 		return none, err
 	}
-	stored, err := c.Live().Get(ctx, w.key)
+	stored, err := c.Live().Get(ctx, w.Key)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		stored = none
 	case err != nil:
 		return none, err
 	}
-	if w.verb != verbCreate || stored != none { // a create that would succeed is blocked below: decide would build the object, and none is nil
-		out, err := w.decide(stored, none)
-		if err != nil || out.object == stored {
-			return out.object, err
-		}
+	out, err := w.Apply(stored)
+	if err != nil || out.Object == stored {
+		return out.Object, err
 	}
-	c.blocked(ctx, BlockedWrite{string(w.verb), w.key})
-	return none, w.wrap(ErrReadOnly)
+	c.blocked(ctx, BlockedWrite{w.Verb, w.Key})
+	return none, w.Refuse(ErrReadOnly)
 }

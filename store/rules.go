@@ -11,9 +11,10 @@ import (
 // These are the rules of Collection, as functions of the stored object and the caller's. They
 // return new objects, never change their arguments, and leave Version to the store.
 
-// created returns what Create stores for o, except for its UID. Its status is a copy of zero's.
-func created[T object.Object[T]](o, zero T, at time.Time) T {
+// created returns what Create stores for o, except for its UID. Its status is that of a zero object.
+func created[T object.Object[T]](o T, at time.Time) T {
 	next := o.Clone()
+	zero, _ := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) // it is a T: a pointer to a struct
 	next.CopyStatus(zero)
 	meta := next.ObjectMeta()
 	meta.UID, meta.Generation = "", 1
@@ -88,94 +89,99 @@ func finished(m *object.Meta) bool { return m.Deleted() && len(m.Finalizers) == 
 // on any machine.
 func wholeSeconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// verb names a writing call, as errors do.
-type verb string
+// Verb names a writing call, as errors do.
+type Verb string
 
+// The writing calls of a Collection.
 const (
-	verbCreate       verb = "create"
-	verbUpdate       verb = "update"
-	verbUpdateStatus verb = "update status of"
-	verbDelete       verb = "delete"
+	VerbCreate       Verb = "create"
+	VerbUpdate       Verb = "update"
+	VerbUpdateStatus Verb = "update status of"
+	VerbDelete       Verb = "delete"
 )
 
-// write is a writing call that was not executed yet.
-type write[T object.Object[T]] struct {
-	verb   verb
-	key    object.Key
-	object T         // the caller's; nil for a deletion
-	uid    string    // of a deletion; empty matches any
-	at     time.Time // the time of a creation or a deletion
+// Write is a writing call of a Collection that was not executed yet. A store that compares and swaps asks
+// Check, reads what is stored, asks Apply what becomes of that, and swaps.
+type Write[T object.Object[T]] struct {
+	Verb   Verb
+	Key    object.Key
+	Object T         // the caller's, under Key; nil for a deletion
+	UID    string    // of a deletion; empty matches any
+	At     time.Time // the store's time, for CreatedAt and DeletedAt
 }
 
-// outcome is what a write leaves under its key: object, or nothing if gone. If object is the stored
-// one, nothing changed.
-type outcome[T object.Object[T]] struct {
-	object T // what the call returns
-	gone   bool
+// Outcome is what a Write makes of a stored object.
+type Outcome[T object.Object[T]] struct {
+	// Object is what the call returns. The store sets its Version, and the UID of a created one. Nothing is
+	// to be stored if it is the stored object itself, or if Gone.
+	Object T
+	// Gone says that nothing is left under the key.
+	Gone bool
 }
 
-// writeOf returns a write of o, which may be nil.
-func writeOf[T object.Object[T]](v verb, o T) write[T] {
+// WriteOf returns a Write of o, which may be nil: then Check fails. It is not for deletions.
+func WriteOf[T object.Object[T]](v Verb, o T, at time.Time) Write[T] {
 	var none T
-	w := write[T]{verb: v, object: o}
+	w := Write[T]{Verb: v, Object: o, At: at}
 	if o != none {
-		w.key = o.ObjectMeta().Key
+		w.Key = o.ObjectMeta().Key
 	}
 	return w
 }
 
-// check finds errors that do not depend on what is stored.
-func (w *write[T]) check() error {
+// Check returns the error of a call that fails whatever is stored: ErrInvalid.
+func (w *Write[T]) Check() error {
 	var none T
 	switch {
-	case w.verb != verbDelete && w.object == none:
-		return w.wrap(errNoObject)
-	case w.key.Name == "":
-		return w.wrap(errNoName)
-	case (w.verb == verbUpdate || w.verb == verbUpdateStatus) && w.object.ObjectMeta().Version == "":
-		return w.wrap(errNoVersion)
+	case w.Verb != VerbDelete && w.Object == none:
+		return w.Refuse(errNoObject)
+	case w.Key.Name == "":
+		return w.Refuse(errNoName)
+	case (w.Verb == VerbUpdate || w.Verb == VerbUpdateStatus) && w.Object.ObjectMeta().Version == "":
+		return w.Refuse(errNoVersion)
 	}
 	return nil
 }
 
-// decide returns what becomes of stored, which is nil if there is none. The caller still has to set
-// the UID of a new object, and the version of any object that it stores.
-func (w *write[T]) decide(stored, zero T) (outcome[T], error) {
+// Apply returns what becomes of stored, which is nil if there is none, by the rules of Collection. It changes
+// neither stored nor the caller's object. The outcome may share all but the status with stored.
+func (w *Write[T]) Apply(stored T) (Outcome[T], error) {
 	var none T
 	switch {
-	case w.verb == verbCreate && stored != none:
-		return outcome[T]{}, w.wrap(ErrAlreadyExists)
-	case w.verb == verbCreate:
-		return outcome[T]{object: created(w.object, zero, w.at)}, nil
+	case w.Verb == VerbCreate && stored != none:
+		return Outcome[T]{}, w.Refuse(ErrAlreadyExists)
+	case w.Verb == VerbCreate:
+		return Outcome[T]{Object: created(w.Object, w.At)}, nil
 	case stored == none:
-		return outcome[T]{}, w.wrap(ErrNotFound)
-	case w.verb == verbDelete:
+		return Outcome[T]{}, w.Refuse(ErrNotFound)
+	case w.Verb == VerbDelete:
 		return w.deleted(stored)
-	case !matches(stored.ObjectMeta(), w.object.ObjectMeta()):
-		return outcome[T]{}, w.wrap(ErrConflict)
-	case w.object == stored:
-		return outcome[T]{}, w.wrap(errShared)
-	case w.verb == verbUpdateStatus:
-		return outcome[T]{object: statusUpdated(stored, w.object)}, nil
+	case !matches(stored.ObjectMeta(), w.Object.ObjectMeta()):
+		return Outcome[T]{}, w.Refuse(ErrConflict)
+	case w.Object == stored:
+		return Outcome[T]{}, w.Refuse(errShared)
+	case w.Verb == VerbUpdateStatus:
+		return Outcome[T]{Object: statusUpdated(stored, w.Object)}, nil
 	}
-	next, err := updated(stored, w.object)
+	next, err := updated(stored, w.Object)
 	if err != nil {
-		return outcome[T]{}, w.wrap(err)
+		return Outcome[T]{}, w.Refuse(err)
 	}
-	return outcome[T]{object: next, gone: finished(next.ObjectMeta())}, nil
+	return Outcome[T]{Object: next, Gone: finished(next.ObjectMeta())}, nil
 }
 
-func (w *write[T]) deleted(stored T) (outcome[T], error) {
+func (w *Write[T]) deleted(stored T) (Outcome[T], error) {
 	meta := stored.ObjectMeta()
 	switch {
-	case w.uid != "" && w.uid != meta.UID:
-		return outcome[T]{}, w.wrap(ErrConflict)
+	case w.UID != "" && w.UID != meta.UID:
+		return Outcome[T]{}, w.Refuse(ErrConflict)
 	case len(meta.Finalizers) == 0:
-		return outcome[T]{gone: true}, nil
+		return Outcome[T]{Gone: true}, nil
 	case meta.Deleted():
-		return outcome[T]{object: stored}, nil
+		return Outcome[T]{Object: stored}, nil
 	}
-	return outcome[T]{object: terminating(stored, w.at)}, nil
+	return Outcome[T]{Object: terminating(stored, w.At)}, nil
 }
 
-func (w *write[T]) wrap(err error) error { return wrap(string(w.verb), w.key, err) }
+// Refuse returns an error of this call: err with the verb and the object.
+func (w *Write[T]) Refuse(err error) error { return wrap(string(w.Verb), w.Key, err) }

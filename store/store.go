@@ -161,6 +161,9 @@ var (
 	ErrUnauthenticated = errors.New("unauthenticated")
 	// ErrThrottled: the store takes no more calls for now. A later one may succeed.
 	ErrThrottled = errors.New("throttled")
+	// ErrFenced: the call was made in a term of leadership that is over, see package lead. Nothing was
+	// written, and no call of that term succeeds from now on.
+	ErrFenced = errors.New("fenced: the term of this leader is over")
 )
 
 var (

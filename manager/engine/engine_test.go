@@ -368,11 +368,15 @@ func TestSub(t *testing.T) {
 	}
 }
 
-// TestInterrupted: an answer counts even while the process is shutting down.
+// TestInterrupted: an answer counts even while the process is shutting down. That a call was not made, in a dry run or
+// because the term is over, is no answer.
 func TestInterrupted(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	require.NoError(t, engine.Interrupted(ctx, store.ErrNotFound))
-	require.ErrorIs(t, engine.Interrupted(ctx, store.ErrReadOnly), store.ErrReadOnly)
+	for _, notMade := range []error{store.ErrReadOnly, store.ErrFenced} {
+		wrapped := fmt.Errorf("call CreateMachine: %w", notMade)
+		require.Equal(t, wrapped, engine.Interrupted(ctx, wrapped))
+	}
 	end()
 	require.NoError(t, engine.Interrupted(ctx, nil))
 	require.ErrorIs(t, engine.Interrupted(ctx, store.ErrNotFound), context.Canceled)

@@ -169,10 +169,10 @@ func OtherNotFound(err error) error {
 	return err
 }
 
-// Interrupted returns why nothing may be concluded from err: the process is shutting down, or a dry run
-// has withheld the call. Nil: err is an answer.
+// Interrupted returns why nothing may be concluded from err: the process is shutting down, it does not lead
+// any more, or a dry run has withheld the call. Nil: err is an answer.
 func Interrupted(ctx context.Context, err error) error {
-	if err == nil || errors.Is(err, store.ErrReadOnly) {
+	if err == nil || errors.Is(err, store.ErrReadOnly) || errors.Is(err, store.ErrFenced) {
 		return err
 	}
 	return ctx.Err()

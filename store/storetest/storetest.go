@@ -18,6 +18,13 @@ type Suite struct {
 	// clock now. The suite calls it several times. It closes what it opens through t.Cleanup.
 	New func(t *testing.T, now func() time.Time) store.Collection[*Object]
 
+	// Peer returns two views of one empty store, as two processes have them. Nil: no other process can have one.
+	Peer func(t *testing.T, now func() time.Time) (a, b store.Collection[*Object])
+
+	// Terms returns a view of an empty store whose writes belong to a term of leadership, and a function that begins the
+	// next term and returns the view of that. Nil: the store has no terms.
+	Terms func(t *testing.T, now func() time.Time) (old store.Collection[*Object], takeOver func() store.Collection[*Object])
+
 	// OwnClock says that the store ignores now and stamps CreatedAt and DeletedAt with a clock of
 	// its own, as an API server does.
 	OwnClock bool
@@ -62,6 +69,16 @@ func Run(t *testing.T, s Suite) {
 		})
 	}
 	t.Run("Model", func(t *testing.T) { checkModel(newTrial(t, s)) })
+	if s.Peer != nil {
+		t.Run("Peer", func(t *testing.T) {
+			for _, r := range peerRules {
+				t.Run(r.name, func(t *testing.T) { r.check(newPeers(t, s)) })
+			}
+		})
+	}
+	if s.Terms != nil {
+		t.Run("Terms", func(t *testing.T) { checkTerms(t, s) })
+	}
 }
 
 // rule is one thing that store.Collection promises.
@@ -88,14 +105,20 @@ type trial struct {
 }
 
 func newTrial(t *testing.T, s Suite) *trial {
-	c := &clock{}
-	// Not a whole second, so that a store fails that doesn't truncate times to the second.
-	c.nanos.Store(time.Date(2031, 5, 7, 11, 13, 17, 987_654_321, time.UTC).UnixNano())
+	c := newClock()
 	return &trial{T: t, suite: s, store: s.New(t, c.now), clock: c, ctx: t.Context()}
 }
 
 // clock is the time of a trial.
 type clock struct{ nanos atomic.Int64 }
+
+// newClock returns a clock that does not show a whole second, so that a store fails that doesn't truncate times to the
+// second.
+func newClock() *clock {
+	c := &clock{}
+	c.nanos.Store(time.Date(2031, 5, 7, 11, 13, 17, 987_654_321, time.UTC).UnixNano())
+	return c
+}
 
 // now is in a location that is not UTC.
 func (c *clock) now() time.Time {

@@ -48,6 +48,7 @@ func (p *pass) Decide(ctx context.Context) (engine.Step, error) {
 	if p.o.Frozen, p.o.ClassBackoff = p.Frozen(), p.classBackoff(); !p.o.Frozen {
 		p.o.WatchedSince = p.WatchedSince(p.Now())
 	}
+	p.o.LedSince = p.reconciler.LedSince
 	var err error
 	if p.plan, err = machine.Decide(&p.o, p.Policy, p.Now()); err != nil {
 		return engine.Step{}, err
@@ -356,6 +357,8 @@ type Config struct {
 	Frozen func() bool
 	// Thaw returns when to look at a frozen machine again. Unfrozen, it would be due at the time at.
 	Thaw func(at time.Time) time.Time
+	// LedSince is when the term of this process began; zero: it has none.
+	LedSince time.Time
 	// WatchedSince returns since when this process has watched the fleet.
 	WatchedSince func(now time.Time) time.Time
 	// Split returns the split spec of a class; nil: there is no class, or nothing can be updated.

@@ -31,6 +31,8 @@ type Config struct {
 	// SecretNamespaces are those that classes may take secrets from, besides their own. Nil: all.
 	SecretNamespaces []string
 
+	LedSince time.Time // when the term of this process began; zero: it has none
+
 	Driver pooldriver.Driver
 	// Tokens makes the bootstrap tokens that bootstrap data ask for. Nil: there are none.
 	Tokens port.Tokens

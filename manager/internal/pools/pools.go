@@ -101,7 +101,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	}
 	p.o = machinepool.Observation{
 		Pool: pool, NoCluster: p.Nodes == nil, NoDrain: p.Keeper == nil, Fresh: live,
-		Failures: p.Failures(), Features: p.features, Memory: p.memoryOf(pool),
+		Failures: p.Failures(), Features: p.features, Memory: p.memoryOf(pool), LedSince: p.LedSince,
 	}
 	if last, ok := p.groups.Load(p.Key); ok && last.(seenGroup).uid == pool.UID {
 		p.o.Group = last.(seenGroup).group

@@ -39,13 +39,13 @@ const (
 // mutants are all mistakes.
 var mutants = slices.Concat(
 	ofCodes, ofObject, ofMachine, ofMachineset, ofDeployment, ofRollout, ofDrain, ofSafety,
-	ofMachineclass, ofMachinepool, ofDriver, ofStore, ofBolt, ofManager, ofFsm, ofSim,
+	ofMachineclass, ofMachinepool, ofDriver, ofStore, ofBolt, ofManager, ofFsm, ofSim, ofLead,
 )
 
 // core are the packages that must have at least three mistakes.
 var core = []string{
 	"codes", "object", "machine", "machineset", "deployment", "deployment/rollout", "drain", "safety",
-	"machineclass", "machinepool", "driver", "store", "adapters/bolt", "manager", "machine/fsm",
+	"machineclass", "machinepool", "driver", "store", "adapters/bolt", "manager", "machine/fsm", "lead",
 }
 
 // root is the directory of the repository.

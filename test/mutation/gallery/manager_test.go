@@ -152,4 +152,28 @@ var ofManager = []mutant{
 		to:     "if left.Calls = r.calls.Overdue(); len(left.Calls)+len(left.Places) < 0 {",
 		by:     "TestRunNamesWhatItLeft",
 	},
+	{
+		name:   "a driver is called although the term is over",
+		breaks: "P67",
+		file:   "manager/gates.go",
+		from:   "o.Driver = driver.Intercept(o.Driver, g.call)",
+		to:     "_ = g.call",
+		by:     "TestTermGuardsEveryPort|TestTermOfNew",
+	},
+	{
+		name:   "that a call was refused after a term counts as an answer of the provider",
+		breaks: "P67",
+		file:   "manager/engine/reconciler.go",
+		from:   "errors.Is(err, store.ErrReadOnly) || errors.Is(err, store.ErrFenced) {",
+		to:     "errors.Is(err, store.ErrReadOnly) {",
+		by:     "TestFencedIsNoAnswer",
+	},
+	{
+		name:   "Run goes on although the store refuses its writes because another process leads",
+		breaks: "P67",
+		file:   "manager/run.go",
+		from:   "if errors.Is(err, store.ErrFenced) {",
+		to:     "if errors.Is(err, store.ErrReadOnly) {",
+		by:     "TestRunEndsWhenTheStoreFencesIt",
+	},
 }

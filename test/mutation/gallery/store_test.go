@@ -6,15 +6,15 @@ var ofStore = []mutant{
 		name:   "a status write ignores the version",
 		breaks: "a write based on an old version fails",
 		file:   "store/rules.go",
-		from:   "case !matches(stored.ObjectMeta(), w.object.ObjectMeta()):",
-		to:     "case w.verb != verbUpdateStatus && !matches(stored.ObjectMeta(), w.object.ObjectMeta()):",
+		from:   "case !matches(stored.ObjectMeta(), w.Object.ObjectMeta()):",
+		to:     "case w.Verb != VerbUpdateStatus && !matches(stored.ObjectMeta(), w.Object.ObjectMeta()):",
 	},
 	{
 		name:   "a deletion ignores the UID",
 		breaks: "a deletion of one object never deletes another with its name",
 		file:   "store/rules.go",
-		from:   `case w.uid != "" && w.uid != meta.UID:`,
-		to:     `case w.uid == "" && w.uid != meta.UID:`,
+		from:   `case w.UID != "" && w.UID != meta.UID:`,
+		to:     `case w.UID == "" && w.UID != meta.UID:`,
 		by:     "TestBatchDropped|TestBatchIsSeenWhenPublished",
 	},
 	{
@@ -30,7 +30,7 @@ var ofStore = []mutant{
 		breaks: "timeouts of a deletion count from the first request",
 		file:   "store/rules.go",
 		from: `	case meta.Deleted():
-		return outcome[T]{object: stored}, nil
+		return Outcome[T]{Object: stored}, nil
 	}`,
 		to: "\t}",
 		by: "TestBatchSkipsRepeatedDeletion|TestMemory",
@@ -99,11 +99,11 @@ var ofStore = []mutant{
 		name:   "a write that the journal refuses becomes visible",
 		breaks: "a write that the journal refuses has no effect",
 		file:   "store/batch.go",
-		from: `if next, err = b.journal.Put(out.object); err != nil {
-			return none, w.wrap(err)
+		from: `if next, err = b.journal.Put(out.Object); err != nil {
+			return none, w.Refuse(err)
 		}`,
-		to: `if next, err = b.journal.Put(out.object); err != nil {
-			next = out.object
+		to: `if next, err = b.journal.Put(out.Object); err != nil {
+			next = out.Object
 		}`,
 		by: "TestJournalRefusesOrReplaces",
 	},
