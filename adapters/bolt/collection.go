@@ -14,6 +14,7 @@ import (
 
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
+	"github.com/millwright-go/millwright/store/record"
 )
 
 // Collection has the objects of one kind. It is a store.Collection whose cache is never behind. A write
@@ -40,11 +41,11 @@ type Collection[T object.Object[T]] struct {
 }
 
 // collection opens the collection of a kind. Call it once for each kind.
-func collection[T object.Object[T]](db *DB, kind string, indexes map[store.Index]func(T) []string) (*Collection[T], error) {
+func collection[T object.Object[T]](db *DB, kind string, indexes map[store.Index]func(T) []string, seal record.Sealer) (*Collection[T], error) {
 	c := &Collection[T]{
 		db:           db,
 		bucket:       []byte(kind),
-		codec:        newCodec[T](kind),
+		codec:        newCodec[T](kind, seal),
 		memory:       store.NewMemory(db.options.Now, indexes),
 		damagedByKey: make(map[object.Key]*DamagedError),
 	}
@@ -203,13 +204,13 @@ func (j journal[T]) UID() string { return j.c.codec.kind + "-" + strings.ToLower
 
 // Put implements store.Journal.
 func (j journal[T]) Put(o T) (T, error) {
-	key, record, same, err := j.c.codec.encode(o)
+	key, stored, same, err := j.c.codec.encode(o)
 	if err != nil {
 		return same, err
 	}
 	j.c.subtract(key)
-	j.c.summary.add(record)
-	return same, j.c.db.commits.noteWrite(j.c.records.Put(key, record))
+	j.c.summary.add(stored)
+	return same, j.c.db.commits.noteWrite(j.c.records.Put(key, stored))
 }
 
 // Drop implements store.Journal.
@@ -229,8 +230,8 @@ func (c *Collection[T]) drop(key []byte) error {
 
 // subtract removes the stored record of a key, if there is one, from the summary.
 func (c *Collection[T]) subtract(key []byte) {
-	if record := c.records.Get(key); record != nil {
-		c.summary.remove(record)
+	if stored := c.records.Get(key); stored != nil {
+		c.summary.remove(stored)
 	}
 }
 
@@ -250,6 +251,8 @@ func (c *Collection[T]) finish(committed bool) {
 }
 
 func (c *Collection[T]) name() string { return c.codec.kind }
+
+func (c *Collection[T]) bucketName() []byte { return c.bucket }
 
 func (c *Collection[T]) damageAt(k object.Key) *DamagedError {
 	c.mu.RLock()

@@ -65,7 +65,7 @@ func requireReported(t require.TestingT, path string, held map[object.Key]*machi
 // requireExport exports a file, and opens the new one if there is one.
 func requireExport(t require.TestingT, path, how string) {
 	to := path + ".export"
-	exported, err := bolt.Export(path, to)
+	exported, err := bolt.Salvage(path, to)
 	if err != nil {
 		require.NoFileExists(t, to, how)
 		return
@@ -204,7 +204,7 @@ func TestExportWithoutAPage(t *testing.T) {
 	for _, p := range pages(content, 2) { // some of these pages are free
 		clear(content[p*pageSize : (p+1)*pageSize])
 		require.NoError(t, os.WriteFile(path, content, 0o600))
-		exported, err := bolt.Export(path, newPath(t))
+		exported, err := bolt.Salvage(path, newPath(t))
 		if err == nil && len(exported.Damaged) > 0 {
 			require.Len(t, exported.Damaged, 1)
 			require.Less(t, exported.Objects["machine"], len(held))
@@ -238,7 +238,7 @@ func TestRecordsMissing(t *testing.T) {
 			require.NoError(t, file.Close())
 			requireRefused(t, path, bolt.ErrDamaged)
 			to := newPath(t)
-			_, err = bolt.Export(path, to)
+			_, err = bolt.Salvage(path, to)
 			require.NoError(t, err)
 			_, err = open(t, to).Secrets().List(noContext, store.Query{})
 			require.NoError(t, err)
@@ -264,7 +264,7 @@ func TestLastCommitMissing(t *testing.T) {
 			change(content)
 			require.NoError(t, os.WriteFile(path, content, 0o600))
 			requireRefused(t, path, bolt.ErrDamaged)
-			exported, err := bolt.Export(path, newPath(t))
+			exported, err := bolt.Salvage(path, newPath(t))
 			require.NoError(t, err)
 			require.InDelta(t, len(held), exported.Objects["machine"], 20)
 		})

@@ -137,7 +137,7 @@ func TestDamagedAmongOthers(t *testing.T) {
 func TestExport(t *testing.T) {
 	path := damagedSecret(t, changeB(func(r []byte) []byte { return r[:3] }))
 	to := newPath(t)
-	exported, err := bolt.Export(path, to)
+	exported, err := bolt.Salvage(path, to)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"secret": 2}, exported.Objects)
 	require.Len(t, exported.Damaged, 1)
@@ -161,12 +161,12 @@ func TestExportMakesNoFile(t *testing.T) {
 	refused := func(path string, want error) {
 		t.Helper()
 		to := newPath(t)
-		_, err := bolt.Export(path, to)
+		_, err := bolt.Salvage(path, to)
 		require.ErrorIs(t, err, want)
 		require.NoFileExists(t, to)
 	}
 	path := damagedSecret(t, func(*bbolt.Bucket) error { return nil })
-	_, err := bolt.Export(path, path)
+	_, err := bolt.Salvage(path, path)
 	require.ErrorIs(t, err, os.ErrExist)
 	sound, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestExportOfEachKind(t *testing.T) {
 	require.NoError(t, create(db.Pools(), &machinepool.Pool{}))
 	require.NoError(t, create(db.Nodes(), &machine.Node{}))
 	require.NoError(t, db.Close())
-	exported, err := bolt.Export(path, newPath(t))
+	exported, err := bolt.Salvage(path, newPath(t))
 	require.NoError(t, err)
 	require.Empty(t, exported.Damaged)
 	require.Len(t, exported.Objects, len(db.Kinds()))

@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/store/record"
 )
 
 // Options of Open. The zero Options have good defaults.
@@ -24,6 +25,8 @@ type Options struct {
 	// LockTimeout is how long Open waits if the file is in use, for example by a process that was just
 	// killed. Zero means DefaultLockTimeout. If it is negative, Open does not wait.
 	LockTimeout time.Duration
+	// Seal encrypts the records of secrets. Nil: they are stored as they are, and sealed ones can't be read.
+	Seal record.Sealer
 
 	cancelled <-chan struct{} // closed when Open must stop waiting
 	waiting   func()          // for tests: called each time Open waits
@@ -60,7 +63,7 @@ type DB struct {
 // directory. It checks all pages, and reads all objects into memory. It fails with ErrLocked if the file
 // is still in use after Options.LockTimeout, with ErrForeign if it is not a file of this package, with a
 // *LayoutError if it was written by a newer program, and with ErrDamaged if pages can't be read or
-// records are missing; Export copies what can still be read. Single damaged objects don't make Open fail:
+// records are missing; Salvage copies what can still be read. Single damaged objects don't make Open fail:
 // see DB.Damaged.
 func Open(path string, options Options) (*DB, error) {
 	return OpenContext(context.Background(), path, options)

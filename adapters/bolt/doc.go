@@ -10,8 +10,9 @@
 // A write is on the disk when its call returns, and no reader sees it earlier. All objects are also held
 // in memory, which serves reads and watches. Only one process at a time can open a file.
 //
-// Secrets are stored unencrypted, so protect the file and its backups like the secrets themselves. The
-// file is created with mode 0600. Errors of this package contain only the kind and the key of an object.
+// Secrets are stored unencrypted, unless Options.Seal is set. So protect the file and its backups like the secrets
+// themselves. The file is created with mode 0600. Errors of this package contain only the kind and the key of an
+// object.
 //
 // docs/how-to/bolt.md describes the layout, backups and limits.
 package bolt

@@ -64,6 +64,8 @@ const (
 	DamageContent
 	// DamageIdentity: the content is an object with another key, or without UID or version.
 	DamageIdentity
+	// DamageSealed: the content is sealed, and Options.Seal can't open it.
+	DamageSealed
 )
 
 var damages = [...]string{
@@ -73,6 +75,7 @@ var damages = [...]string{
 	DamageChecksum: "does not fit its checksum",
 	DamageContent:  "has content that does not fit its kind",
 	DamageIdentity: "is stored as another object, or without UID or version",
+	DamageSealed:   "is sealed, and can't be opened here",
 }
 
 // String returns a text that follows the name of an object, such as "does not fit its checksum".

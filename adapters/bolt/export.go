@@ -1,148 +1,148 @@
 package bolt
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"strconv"
 
 	"go.etcd.io/bbolt"
 
-	"github.com/millwright-go/millwright/adapters/bolt/internal/pagecheck"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store/record"
 )
 
-// Exported describes what Export did.
-type Exported struct {
-	Objects map[string]int // how many were copied, by kind
-	Damaged []error        // for each page and object that can't be read; for an object a *DamagedError
+// Export writes all objects to w as they are at one time, with their UIDs and status: the way to another store.
+// Secrets are exported as they are stored: encrypted, if Options.Seal is set. It fails with a *DamagedError if
+// there is a damaged object. Backup makes a copy of the file instead.
+func (db *DB) Export(w io.Writer) error {
+	db.gate.RLock()
+	defer db.gate.RUnlock()
+	err := db.usable()
+	if err == nil {
+		err, _ = catchPanic(func() error { return db.file.View(func(tx *bbolt.Tx) error { return db.export(tx, w) }) })
+	}
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	return nil
 }
 
-// Export copies all objects that can be read from the file at path, which may be damaged, to a new file
-// at to. The new file may lack the latest writes and deletions. Before a manager uses it, compare it with
-// the VMs that exist.
-//
-// Export does not change the file at path. It fails with fs.ErrExist if there is a file at to, and with
-// ErrDamaged if no object can be read. If it fails, it creates no file.
-func Export(path, to string) (Exported, error) {
-	e := export{
-		checks: recordChecks(),
-		copied: map[string]kindSummary{},
-		result: Exported{Objects: map[string]int{}},
+func (db *DB) export(tx *bbolt.Tx, w io.Writer) error {
+	if damaged := db.Damaged(); len(damaged) > 0 {
+		return damaged[0]
 	}
-	handle, err := openLocked(path, &Options{})
+	out, err := record.NewWriter(w)
 	if err != nil {
-		return Exported{}, fmt.Errorf("export: %w", err)
+		return err
 	}
-	defer func() { _ = handle.Close() }()
-	info, err := handle.Stat()
-	if err != nil {
-		return Exported{}, fmt.Errorf("export: %w", err)
+	for _, k := range db.kinds {
+		err := tx.Bucket(k.bucketName()).ForEach(func(_, stored []byte) error {
+			return out.Write(record.Object{Kind: k.name(), Record: stored[headLength:]})
+		})
+		if err != nil {
+			return err
+		}
 	}
-	err = createFile(to, func(tx *bbolt.Tx) error {
-		e.tx = tx
+	return out.Close()
+}
+
+// Import makes a file at path with all objects of an export, with their UIDs and status, and returns how many there are.
+// The file must not exist (fs.ErrExist). Stop the manager of the store that they come from before the export, for
+// good: two stores with the same fleet double it. If Import fails, it makes no file.
+func Import(path string, r io.Reader, options Options) (int, error) {
+	i := importing{kinds: importers(options.Seal), summaries: make(map[string]kindSummary)}
+	err := createFile(path, func(tx *bbolt.Tx) error {
+		i.tx = tx
 		if err := initialize(tx); err != nil {
 			return err
 		}
-		err := pagecheck.Salvage(handle, info.Size(), pagecheck.Visitor{Bucket: e.bucket, Record: e.record}, e.damaged)
-		if err != nil {
-			return pageError(err)
+		if err := record.Read(r, i.add); err != nil {
+			return err
 		}
-		return e.finish()
+		for kind, summary := range i.summaries {
+			if err := tx.Bucket([]byte(kind)).SetSequence(summary.Version); err != nil {
+				return err
+			}
+		}
+		return writeSummary(tx, i.summaries)
 	})
 	if err != nil {
-		return e.result, fmt.Errorf("export %s to %s: %w", path, to, withoutPath(err))
-	}
-	return e.result, nil
-}
-
-// export is the state of Export within its transaction.
-type export struct {
-	tx      *bbolt.Tx
-	checks  map[string]func(key, record []byte) *DamagedError
-	copied  map[string]kindSummary // by kind
-	result  Exported
-	failure error // the first error of the new file, or a LayoutError of the old one
-}
-
-// fail records an error. Only the first one counts.
-func (e *export) fail(err error) {
-	if e.failure == nil {
-		e.failure = err
-	}
-}
-
-// damaged records what is left out.
-func (e *export) damaged(err error) { e.result.Damaged = append(e.result.Damaged, err) }
-
-// bucket creates the bucket of a kind in the new file.
-func (e *export) bucket(name []byte, sequence uint64) {
-	if e.checks[string(name)] == nil {
-		return
-	}
-	if _, err := e.tx.CreateBucketIfNotExists(name); err != nil {
-		e.fail(err)
-	}
-	e.copied[string(name)] = kindSummary{Version: sequence}
-}
-
-// record copies a record, unless it is damaged.
-func (e *export) record(bucket string, key, record []byte) {
-	if bucket == string(aboutBucket) && bytes.Equal(key, layoutKey) && string(record) != strconv.Itoa(layout) {
-		e.fail(&LayoutError{Found: string(record), Known: layout})
-	}
-	check := e.checks[bucket]
-	if check == nil {
-		return
-	}
-	if damaged := check(key, record); damaged != nil {
-		e.damaged(damaged)
-		return
-	}
-	if err := e.tx.Bucket([]byte(bucket)).Put(key, bytes.Clone(record)); err != nil {
-		e.fail(err)
-	}
-	summary := e.copied[bucket]
-	summary.add(record)
-	e.copied[bucket] = summary
-	e.result.Objects[bucket]++
-}
-
-// finish stores the sequences and the summary in the new file.
-func (e *export) finish() error {
-	if e.failure == nil && len(e.result.Objects) == 0 {
-		e.failure = fmt.Errorf("%w: no object can be read", ErrDamaged)
-	}
-	for kind, summary := range e.copied {
-		if err := e.tx.Bucket([]byte(kind)).SetSequence(summary.Version); err != nil {
-			e.fail(err)
+		if !errors.Is(err, fs.ErrExist) {
+			err = withoutPath(err)
 		}
+		return i.count, fmt.Errorf("import into %s: %w", path, err)
 	}
-	return errors.Join(e.failure, writeSummary(e.tx, e.copied))
+	return i.count, nil
 }
 
-// recordChecks returns a function for each kind, which checks a record of the kind.
-func recordChecks() map[string]func(key, record []byte) *DamagedError {
-	return map[string]func(key, record []byte) *DamagedError{
-		"class":      recordCheck[*machine.Class]("class"),
-		"secret":     recordCheck[*machine.Secret]("secret"),
-		"deployment": recordCheck[*deployment.Deployment]("deployment"),
-		"set":        recordCheck[*machineset.Set]("set"),
-		"machine":    recordCheck[*machine.Machine]("machine"),
-		"pool":       recordCheck[*machinepool.Pool]("pool"),
-		"node":       recordCheck[*machine.Node]("node"),
+// importing is the state of Import within its transaction.
+type importing struct {
+	tx        *bbolt.Tx
+	kinds     map[string]func(content []byte, version uint64) (key, stored []byte, err error)
+	summaries map[string]kindSummary
+	count     int
+}
+
+// add stores an object.
+func (i *importing) add(o record.Object) error {
+	transcribe := i.kinds[o.Kind]
+	if transcribe == nil {
+		return fmt.Errorf("%w: an object is of the unknown kind %q", record.ErrStream, o.Kind)
+	}
+	records, err := i.tx.CreateBucketIfNotExists([]byte(o.Kind))
+	if err != nil {
+		return err
+	}
+	summary := i.summaries[o.Kind]
+	summary.Version++
+	key, stored, err := transcribe(o.Record, summary.Version)
+	if err != nil {
+		return fmt.Errorf("a %s: %w", o.Kind, err)
+	}
+	if records.Get(key) != nil {
+		return fmt.Errorf("%w: a %s is there twice", record.ErrStream, o.Kind)
+	}
+	summary.add(stored)
+	i.summaries[o.Kind] = summary
+	i.count++
+	return records.Put(key, stored)
+}
+
+// importers returns a function for each kind, which returns an exported object as this package stores it.
+func importers(seal record.Sealer) map[string]func(content []byte, version uint64) (key, stored []byte, err error) {
+	return map[string]func(content []byte, version uint64) (key, stored []byte, err error){
+		"class":      importer[*machine.Class]("class", nil),
+		"secret":     importer[*machine.Secret]("secret", seal),
+		"deployment": importer[*deployment.Deployment]("deployment", nil),
+		"set":        importer[*machineset.Set]("set", nil),
+		"machine":    importer[*machine.Machine]("machine", nil),
+		"pool":       importer[*machinepool.Pool]("pool", nil),
+		"node":       importer[*machine.Node]("node", nil),
 	}
 }
 
-// recordCheck returns a function that returns what is wrong with a record, or nil.
-func recordCheck[T object.Object[T]](kind string) func(key, record []byte) *DamagedError {
-	c := newCodec[T](kind)
-	return func(key, record []byte) *DamagedError {
-		_, damaged := c.decode(key, record)
-		return damaged
+func importer[T object.Object[T]](kind string, seal record.Sealer) func([]byte, uint64) (key, stored []byte, err error) {
+	c := newCodec[T](kind, seal)
+	return func(content []byte, version uint64) (key, stored []byte, err error) {
+		if content, err = record.Open(seal, content); err != nil {
+			return nil, nil, err
+		}
+		o, err := c.json.Decode(content)
+		if err != nil {
+			return nil, nil, err
+		}
+		meta := o.ObjectMeta()
+		if meta.Name == "" || meta.UID == "" {
+			return nil, nil, fmt.Errorf("%w: an object without name or UID", record.ErrStream)
+		}
+		meta.Version = strconv.FormatUint(version, 10)
+		key, stored, _, err = c.encode(o)
+		return key, stored, err
 	}
 }

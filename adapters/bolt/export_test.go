@@ -12,7 +12,7 @@ import (
 
 // OpenKind opens a collection of a kind that DB has no method for, such as a test's own.
 func OpenKind[T object.Object[T]](db *DB, kind string, indexes map[store.Index]func(T) []string) (*Collection[T], error) {
-	return collection(db, kind, indexes)
+	return collection(db, kind, indexes, nil)
 }
 
 // OpenRaw is Open with options for bbolt.
@@ -29,13 +29,13 @@ func (db *DB) InterceptCommits(hook func(commit func() error) error) {
 
 // Record returns the raw key and the record of o, and o as it would be read again.
 func Record[T object.Object[T]](o T) (key, record []byte, same T, err error) {
-	c := newCodec[T]("thing")
+	c := newCodec[T]("thing", nil)
 	return c.encode(o)
 }
 
 // FromRecord returns the object of a record.
 func FromRecord[T object.Object[T]](key, record []byte) (T, *DamagedError) {
-	c := newCodec[T]("thing")
+	c := newCodec[T]("thing", nil)
 	return c.decode(key, record)
 }
 

@@ -11,11 +11,13 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
+	"github.com/millwright-go/millwright/store/record"
 )
 
 // anyCollection is a Collection of any kind.
 type anyCollection interface {
 	name() string
+	bucketName() []byte
 	damaged() []*DamagedError
 	discard(ctx context.Context, d *DamagedError) error
 
@@ -30,19 +32,19 @@ type anyCollection interface {
 func (db *DB) openCollections() error {
 	label := machine.DefaultPolicy().Keys.NodeMachine
 	return errors.Join(
-		openInto(db, &db.classes, "class", manager.ClassIndexes()),
-		openInto(db, &db.secrets, "secret", nil),
-		openInto(db, &db.deployments, "deployment", manager.DeploymentIndexes()),
-		openInto(db, &db.sets, "set", manager.SetIndexes()),
-		openInto(db, &db.machines, "machine", manager.MachineIndexes()),
-		openInto(db, &db.pools, "pool", manager.PoolIndexes()),
-		openInto(db, &db.nodes, "node", manager.NodeIndexes(label)),
+		openInto(db, &db.classes, "class", manager.ClassIndexes(), nil),
+		openInto(db, &db.secrets, "secret", nil, db.options.Seal),
+		openInto(db, &db.deployments, "deployment", manager.DeploymentIndexes(), nil),
+		openInto(db, &db.sets, "set", manager.SetIndexes(), nil),
+		openInto(db, &db.machines, "machine", manager.MachineIndexes(), nil),
+		openInto(db, &db.pools, "pool", manager.PoolIndexes(), nil),
+		openInto(db, &db.nodes, "node", manager.NodeIndexes(label), nil),
 	)
 }
 
 // openInto opens the collection of a kind, and stores it in *at.
-func openInto[T object.Object[T]](db *DB, at **Collection[T], kind string, indexes map[store.Index]func(T) []string) (err error) {
-	*at, err = collection(db, kind, indexes)
+func openInto[T object.Object[T]](db *DB, at **Collection[T], kind string, indexes map[store.Index]func(T) []string, seal record.Sealer) (err error) {
+	*at, err = collection(db, kind, indexes, seal)
 	return err
 }
 
@@ -52,7 +54,7 @@ func (db *DB) Machines() store.Collection[*machine.Machine] { return db.machines
 // Classes returns the collection of classes, with manager.ClassIndexes.
 func (db *DB) Classes() store.Collection[*machine.Class] { return db.classes }
 
-// Secrets returns the collection of secrets, without indexes. They are stored unencrypted.
+// Secrets returns the collection of secrets, without indexes. Options.Seal encrypts them.
 func (db *DB) Secrets() store.Collection[*machine.Secret] { return db.secrets }
 
 // Sets returns the collection of sets, with manager.SetIndexes.

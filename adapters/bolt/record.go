@@ -3,19 +3,16 @@ package bolt
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
-	"reflect"
-	"time"
 	"unicode/utf8"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
+	"github.com/millwright-go/millwright/store/record"
 )
 
 // A record is the stored form of an object: a byte with the format, four bytes of checksum, and the
@@ -31,52 +28,33 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // codec turns the objects of one kind into records and back.
 type codec[T object.Object[T]] struct {
 	kind string
-	elem reflect.Type        // the type that T points to
-	utc  func(reflect.Value) // converts all times in an elem to UTC; nil if it has none
+	json record.Codec[T]
+	seal record.Sealer // nil: records are not sealed
 }
 
-func newCodec[T object.Object[T]](kind string) codec[T] {
-	elem := reflect.TypeFor[T]().Elem()
-	return codec[T]{kind: kind, elem: elem, utc: times(elem)}
+func newCodec[T object.Object[T]](kind string, seal record.Sealer) codec[T] {
+	return codec[T]{kind: kind, json: record.NewCodec[T](), seal: seal}
 }
 
 // encode returns the raw key and the record of o, and the object that decode will return for it: o
 // itself, unless some of its text is not UTF-8. It converts the times of o to UTC. If o can't be written,
 // the error is store.ErrInvalid.
-func (c *codec[T]) encode(o T) (key, record []byte, same T, err error) {
+func (c *codec[T]) encode(o T) (key, stored []byte, same T, err error) {
 	if key, err = rawKey(o.ObjectMeta().Key); err != nil {
 		return nil, nil, same, err
 	}
-	if c.utc != nil {
-		c.utc(reflect.ValueOf(o).Elem())
+	content, same, err := c.json.Encode(o)
+	if err == nil {
+		content, err = record.Seal(c.seal, content)
 	}
-	content, err := json.Marshal(o)
 	if err != nil {
-		return nil, nil, same, fmt.Errorf("%w: %s", store.ErrInvalid, unwritable(err))
+		return nil, nil, same, err
 	}
-	record = newRecord(key, content)
-	// json.Marshal replaces invalid UTF-8 by an escaped U+FFFD. It never escapes a U+FFFD of the text.
-	if !bytes.Contains(content, []byte(`\ufffd`)) {
-		return key, record, o, nil
-	}
-	same, damage := c.content(content)
-	if damage != DamageNone {
-		return nil, nil, same, fmt.Errorf("%w: its text is not UTF-8", store.ErrInvalid)
-	}
-	return key, record, same, nil
-}
-
-// unwritable returns the text of an error of encoding/json without the value, which may be secret.
-func unwritable(err error) string {
-	var marshaler *json.MarshalerError
-	if errors.As(err, &marshaler) {
-		return "it holds a " + marshaler.Type.String() + " that can't be written"
-	}
-	return "it can't be written"
+	return key, newRecord(key, content), same, nil
 }
 
 // decode returns the object of a record, or what is wrong with it.
-func (c *codec[T]) decode(key, record []byte) (T, *DamagedError) {
+func (c *codec[T]) decode(key, stored []byte) (T, *DamagedError) {
 	var none T
 	damaged := &DamagedError{Kind: c.kind, raw: bytes.Clone(key)}
 	var ok bool
@@ -86,12 +64,21 @@ func (c *codec[T]) decode(key, record []byte) (T, *DamagedError) {
 	}
 	var o T
 	switch {
-	case len(record) < headLength || record[0] != formatJSON:
+	case len(stored) < headLength || stored[0] != formatJSON:
 		damaged.Damage = DamageFormat
-	case binary.BigEndian.Uint32(record[1:]) != checksum(key, record[headLength:]):
+	case binary.BigEndian.Uint32(stored[1:]) != checksum(key, stored[headLength:]):
 		damaged.Damage = DamageChecksum
 	default:
-		o, damaged.Damage = c.content(record[headLength:])
+		content, err := record.Open(c.seal, stored[headLength:])
+		if err == nil {
+			o, err = c.json.Decode(content)
+		}
+		switch {
+		case errors.Is(err, record.ErrSealed):
+			damaged.Damage = DamageSealed
+		case err != nil:
+			damaged.Damage = DamageContent
+		}
 	}
 	if damaged.Damage != DamageNone {
 		return none, damaged
@@ -101,24 +88,6 @@ func (c *codec[T]) decode(key, record []byte) (T, *DamagedError) {
 		return none, damaged
 	}
 	return o, nil
-}
-
-// content decodes the JSON of a record.
-func (c *codec[T]) content(text []byte) (T, Damage) {
-	var none T
-	o, _ := reflect.New(c.elem).Interface().(T) // always ok, because T is *elem
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(o); err != nil {
-		return none, DamageContent
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return none, DamageContent
-	}
-	if c.utc != nil {
-		c.utc(reflect.ValueOf(o).Elem())
-	}
-	return o, DamageNone
 }
 
 // newRecord returns a record with this content.
@@ -158,61 +127,4 @@ func keyOf(raw []byte) (object.Key, bool) {
 	k := object.Key{Namespace: rest[:length], Name: rest[length:]}
 	again, err := rawKey(k)
 	return k, err == nil && k.Name != "" && bytes.Equal(again, raw)
-}
-
-var timeType = reflect.TypeFor[time.Time]()
-
-// times returns a function that converts all times in a value of type t to UTC, or nil if there are
-// none. Times in other zones might not be read back as they were written, because offsets in RFC 3339
-// have no seconds. The function does not write to times in UTC, because other objects may share them.
-func times(t reflect.Type) func(reflect.Value) {
-	switch {
-	case t == timeType:
-		return func(v reflect.Value) {
-			if at, _ := v.Interface().(time.Time); at.Location() != time.UTC {
-				v.Set(reflect.ValueOf(at.UTC()))
-			}
-		}
-	case t.Kind() == reflect.Struct:
-		return timesOfFields(t)
-	case t.Kind() == reflect.Slice:
-		each := times(t.Elem())
-		if each == nil {
-			return nil
-		}
-		return func(v reflect.Value) {
-			for i := range v.Len() {
-				each(v.Index(i))
-			}
-		}
-	case t.Kind() == reflect.Pointer:
-		convert := times(t.Elem())
-		if convert == nil {
-			return nil
-		}
-		return func(v reflect.Value) {
-			if !v.IsNil() {
-				convert(v.Elem())
-			}
-		}
-	}
-	return nil
-}
-
-// timesOfFields is times for a struct.
-func timesOfFields(t reflect.Type) func(reflect.Value) {
-	converts := make(map[int]func(reflect.Value))
-	for i := range t.NumField() {
-		if convert := times(t.Field(i).Type); convert != nil && t.Field(i).IsExported() {
-			converts[i] = convert
-		}
-	}
-	if len(converts) == 0 {
-		return nil
-	}
-	return func(v reflect.Value) {
-		for i, convert := range converts {
-			convert(v.Field(i))
-		}
-	}
 }

@@ -1,6 +1,6 @@
-// Command bolt-export copies what can be read from a damaged store to a new one.
+// Command bolt-salvage copies what can be read from a damaged store to a new one.
 //
-//	bolt-export FILE NEW-FILE
+//	bolt-salvage FILE NEW-FILE
 //
 // docs/how-to/bolt.md says when to use it.
 package main
@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/adapters/bolt"
 )
 
-const usage = `usage: bolt-export FILE NEW-FILE
+const usage = `usage: bolt-salvage FILE NEW-FILE
 
 Copies every object that can be read from FILE, a damaged store of millwright, to NEW-FILE, and
 prints what it left out. FILE is not changed. NEW-FILE must not exist yet. It holds all secrets in clear.
@@ -27,7 +27,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // run returns the exit status: 0 if there is a new file, even if it lacks objects; 1 if there is none; 2
 // if the arguments are wrong.
 func run(args []string, out, errors io.Writer) int {
-	flags := flag.NewFlagSet("bolt-export", flag.ContinueOnError)
+	flags := flag.NewFlagSet("bolt-salvage", flag.ContinueOnError)
 	flags.SetOutput(errors)
 	flags.Usage = func() { _, _ = io.WriteString(errors, usage) }
 	if err := flags.Parse(args); err != nil || flags.NArg() != 2 {
@@ -36,12 +36,12 @@ func run(args []string, out, errors io.Writer) int {
 		}
 		return 2
 	}
-	exported, err := bolt.Export(flags.Arg(0), flags.Arg(1))
+	exported, err := bolt.Salvage(flags.Arg(0), flags.Arg(1))
 	for _, damage := range exported.Damaged {
 		_, _ = fmt.Fprintln(out, "left out:", damage)
 	}
 	if err != nil {
-		_, _ = fmt.Fprintln(errors, "bolt-export:", err)
+		_, _ = fmt.Fprintln(errors, "bolt-salvage:", err)
 		return 1
 	}
 	for _, kind := range slices.Sorted(maps.Keys(exported.Objects)) {
