@@ -84,14 +84,19 @@ func (c *Counter) Begin() {
 	c.counts = Counts{}
 }
 
+// Counts returns the counts since Begin.
+func (c *Counter) Counts() Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts
+}
+
 // CheckCounts waits until there was a valid count since Begin: if an interrupted run had done a
 // step's work already, there may be none yet. It returns the counts since Begin, and an error if
 // fewer processes than floor served in any of them.
 func (d *Demo) CheckCounts(ctx context.Context, c *Counter, floor int) (n Counts, err error) {
 	err = d.Await(ctx, func() string {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if n = c.counts; n.Number == 0 {
+		if n = c.Counts(); n.Number == 0 {
 			return "a count that was quick enough"
 		}
 		return ""

@@ -33,13 +33,13 @@ type Options struct {
 // grace is how long a machine may take to end; then it is killed.
 const grace = 2 * time.Second
 
-// Driver makes machines that are processes. New makes it. It is safe for concurrent use. No other
-// program may use its directory at the same time.
+// Driver makes machines that are processes. New makes it. It is safe for concurrent use, also by several
+// programs with the same directory: there is one process with a name.
 type Driver struct {
 	driver.Unimplemented // the optional calls
 	options              Options
 
-	mu      sync.Mutex // held while a process is looked for, and started if there is none
+	mu      sync.Mutex // guards rosters
 	rosters map[string]*roster.Roster
 }
 
@@ -79,7 +79,7 @@ func (d *Driver) CreateMachine(ctx context.Context, q *driver.CreateMachineReque
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("the machine's process is not up yet: %w", err)
 		}
-		found, err := d.obtain(t, node, !started)
+		found, err := d.obtain(ctx, t, node, !started)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("the machine's process can't be started: %w", err)
@@ -98,9 +98,12 @@ func (d *Driver) CreateMachine(ctx context.Context, q *driver.CreateMachineReque
 
 // obtain returns the machine's process, or nil if there is none. If start is true and there is none, it
 // starts one, which joins the cluster under the name node.
-func (d *Driver) obtain(t *target, node string, start bool) (*roster.Entry, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (d *Driver) obtain(ctx context.Context, t *target, node string, start bool) (*roster.Entry, error) {
+	held, err := t.roster.Hold(ctx, t.name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = held.Close() }()
 	found, err := t.living()
 	if found != nil || err != nil || !start {
 		return found, err

@@ -184,6 +184,15 @@ func Hold(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
+// Hold waits until nobody starts a process with a name, in this program or another, and keeps others from it
+// until the file is closed.
+func (r *Roster) Hold(ctx context.Context, name string) (*os.File, error) {
+	if err := os.MkdirAll(r.path, 0o700); err != nil {
+		return nil, err
+	}
+	return Hold(ctx, filepath.Join(r.path, ".name-"+name))
+}
+
 // WriteFile replaces a file in one step: a crash leaves the old file or the new one.
 func WriteFile(path string, text []byte, mode fs.FileMode) error {
 	if err := os.WriteFile(path+".new", text, mode); err != nil {
