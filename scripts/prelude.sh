@@ -6,7 +6,9 @@ cd "$(dirname "$0")/.."
 
 # A go.work in a directory above must not change what is built.
 GOWORK=off
-export GOWORK
+# Without the folder in it, what one clone has compiled and analysed is found by the next one.
+GOFLAGS="-trimpath ${GOFLAGS:-}"
+export GOWORK GOFLAGS
 
 # step WHAT HOW-LONG announces something that takes a while.
 step() { printf '\n==> %s (%s)\n' "$1" "$2"; }

@@ -78,6 +78,15 @@ test_server() {
 	esac
 }
 
+# say_without_postgres says what is left out where PostgreSQL is not installed.
+say_without_postgres() {
+	for initdb in /usr/lib/postgresql/*/bin/initdb; do
+		if [ -x "$initdb" ]; then return; fi
+	done
+	if command -v initdb >/dev/null 2>&1; then return; fi
+	note "PostgreSQL is not installed (Debian: postgresql): tests of adapters/postgres, and those of examples/ha and test/stores on it, are left out"
+}
+
 # timed NAME COMMAND... runs it and notes how long it took.
 timed() {
 	timed_name=$1
@@ -243,6 +252,7 @@ all)
 	choose_seed $label
 	add=add_tests
 	probe_race
+	say_without_postgres
 	;;
 prove)
 	all=$(modules)

@@ -19,7 +19,8 @@ import (
 var layers = [][]string{
 	{"codes", "object", "deployment/rollout", "safety/internal/times"},
 	{"decision", "store"},
-	{"machine", "manager/engine", "store/storetest"},
+	{"machine", "manager/engine", "store/storetest", "store/record", "lead"},
+	{"lead/leadtest"},
 
 	// Decisions on one kind of object.
 	{"machineset", "machineclass", "machinepool", "drain", "safety"},
@@ -43,7 +44,8 @@ var layers = [][]string{
 	},
 	{"manager"},
 
-	{"sim"},
+	{"sim", "remote"},
+	{"remote/remotetest"},
 	{"sim/scenario"},
 	{"sim/simtest", "sim/cmd/..."},
 	{"internal/..."},
@@ -69,23 +71,33 @@ const (
 	rapid     = "pgregory.net/rapid"
 	bbolt     = "go.etcd.io/bbolt"
 	yaml      = "go.yaml.in/yaml/v3"
+	etcd      = "go.etcd.io/etcd"
+	grpc      = "google.golang.org/grpc"
+	zap       = "go.uber.org/zap" // the logger of etcd's client
+	pgx       = "github.com/jackc/pgx/v5"
+	age       = "filippo.io/age"
 )
 
 // thirdParty lists the directories of the root module that import other modules outside of tests.
 var thirdParty = map[string][]string{
-	"machine/fsm":     {stateless},
-	"store/storetest": {testify, rapid},
-	"internal/...":    {testify, rapid},
-	"test/...":        {testify, rapid},
+	"machine/fsm":       {stateless},
+	"store/storetest":   {testify, rapid},
+	"lead/leadtest":     {testify},
+	"remote/remotetest": {testify},
+	"internal/...":      {testify, rapid},
+	"test/...":          {testify, rapid},
 }
 
 // required lists what the modules may require that users of the library download. A further
 // requirement needs a reason that a stranger accepts. Other modules may require what they need, because
 // users do not download them.
 var required = map[string][]string{
-	".":             {stateless, testify, rapid},
-	"adapters/bolt": {modulePath, bbolt, testify, rapid},
-	"examples":      {modulePath, modulePath + "/adapters/bolt", yaml, testify, rapid},
+	".":                 {stateless, testify, rapid},
+	"adapters/bolt":     {modulePath, bbolt, testify, rapid},
+	"adapters/etcd":     {modulePath, etcd + "/api/v3", etcd + "/client/v3", grpc, zap, testify, rapid},
+	"adapters/postgres": {modulePath, pgx, testify, rapid},
+	"adapters/age":      {modulePath, age, testify},
+	"examples":          {modulePath, modulePath + "/adapters/bolt", yaml, testify, rapid},
 }
 
 // matches reports whether a pattern of the tables stands for a directory.
