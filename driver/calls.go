@@ -152,8 +152,8 @@ func Tracked[Q, R any](
 		var response *R
 		var err error = codes.New(codes.Internal, "the driver called runtime.Goexit in "+info.Method.String()) // unless call returns
 		defer func() {
-			cancel()
 			c.returned(u, response, err)
+			cancel() // not before: the wait would end with its context, and the call be overdue
 		}()
 		response, err = call(ctx, req)
 	})

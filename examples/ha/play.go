@@ -108,7 +108,7 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 	defer db.Close()
 	t := &theatre{
 		out: out, began: time.Now(), db: db, processes: newDriver(dir).Roster(clusterName),
-		stage: &stage{dir: dir, address: address, events: make(chan event, 1000)},
+		stage: &stage{dir: dir, address: address, changed: make(chan struct{})},
 	}
 	t.counter = demo.NewCounter(t.processes, t.isMeant)
 	defer func() {
@@ -139,8 +139,7 @@ func (t *theatre) say(format string, args ...any) {
 
 // play plays the acts, and prints the table.
 func (t *theatre) play(ctx context.Context, rounds int) error {
-	leader, _, err := t.opening(ctx)
-	if err != nil {
+	if err := t.opening(ctx); err != nil {
 		return err
 	}
 	var results []result
@@ -148,11 +147,11 @@ func (t *theatre) play(ctx context.Context, rounds int) error {
 	for range rounds {
 		for _, h := range hits {
 			version++
-			r, next, err := t.act(ctx, h, leader, version)
+			r, err := t.act(ctx, h, version)
 			if err != nil {
 				return fmt.Errorf("the leader is %s: %w", h.name, err)
 			}
-			results, leader = append(results, r), next
+			results = append(results, r)
 		}
 	}
 	left, err := t.closing(ctx)
@@ -163,75 +162,78 @@ func (t *theatre) play(ctx context.Context, rounds int) error {
 }
 
 // opening deploys the fleet, and starts two candidates.
-func (t *theatre) opening(ctx context.Context) (*actor, time.Time, error) {
+func (t *theatre) opening(ctx context.Context) error {
 	if err := deploy(ctx, t.db); err != nil {
-		return nil, time.Time{}, err
+		return err
 	}
 	for range 2 {
 		if _, err := t.stage.start(ctx); err != nil {
-			return nil, time.Time{}, err
+			return err
 		}
 	}
-	leader, at, err := t.stage.elected(ctx, nil)
+	leader, _, err := t.stage.elected(ctx, nil)
 	if err != nil {
-		return nil, at, err
+		return err
 	}
 	t.say("%s leads", leader.id)
 	_, err = store.Await(ctx, t.db.Deployments(), deploymentKey, settled)
 	t.say("%d machines are available", replicas)
-	return leader, at, err
+	return err
 }
 
-// act rolls the fleet to a version, and hits the leader when some of the new machines are there. It returns the next
-// leader.
-func (t *theatre) act(ctx context.Context, h hit, leader *actor, version int) (r result, next *actor, err error) {
+// act rolls the fleet to a version, and hits the leader when some of the new machines are there.
+func (t *theatre) act(ctx context.Context, h hit, version int) (r result, err error) {
 	r.hit = h.name
 	before, err := t.processes.Entries()
 	if err != nil {
-		return r, nil, err
+		return r, err
 	}
 	doubled := t.counter.Duplicates()
 	t.counter.Begin()
 	class := fmt.Sprintf("v%d", version)
 	if err := addClass(ctx, t.db, class); err != nil {
-		return r, nil, err
+		return r, err
 	}
 	_, err = store.Edit(ctx, t.db.Deployments(), deploymentKey, func(d *deployment.Deployment) error {
 		d.Spec.Template.Spec.Class.Name = class
 		return nil
 	})
 	if err != nil {
-		return r, nil, err
+		return r, err
 	}
 	if err := t.updated(ctx, surge+1); err != nil {
-		return r, nil, err
+		return r, err
+	}
+	leader, _, err := t.stage.elected(ctx, nil) // a slow computer may have made another one
+	if err != nil {
+		return r, err
 	}
 	hitAt := time.Now()
 	h.do(leader)
 	t.say("%s is %s", leader.id, h.name)
 	next, at, err := t.stage.elected(ctx, leader)
 	if err != nil {
-		return r, nil, err
+		return r, err
 	}
-	r.takeover = at.Sub(hitAt)
+	r.takeover = max(0, at.Sub(hitAt))
 	t.say("%s leads after %.1f s", next.id, r.takeover.Seconds())
 	if h.after == nil {
 		t.stage.remove(leader, syscall.SIGKILL)
 		if _, err := t.stage.start(ctx); err != nil {
-			return r, nil, err
+			return r, err
 		}
 	} else {
 		h.after(leader)
 		t.say("%s is back", leader.id)
 	}
 	if _, err = store.Await(ctx, t.db.Deployments(), deploymentKey, settled); err != nil {
-		return r, nil, err
+		return r, err
 	}
 	r.lost, err = t.lost(ctx)
 	after, err2 := t.processes.Entries()
 	r.created, r.doubled, r.most = len(after)-len(before), t.counter.Duplicates()-doubled, t.counter.Counts().MaxActive
 	t.say("all %d machines have version %s", replicas, class)
-	return r, next, errors.Join(err, err2)
+	return r, errors.Join(err, err2)
 }
 
 // updated waits until so many machines are of the new version and available.
@@ -245,7 +247,7 @@ func (t *theatre) updated(ctx context.Context, n int32) error {
 	return err
 }
 
-// lost returns how many machines have no process.
+// lost returns how many machines have no process, although nobody deletes them.
 func (t *theatre) lost(ctx context.Context) (int, error) {
 	machines, err := t.db.Machines().Live().List(ctx, store.Query{})
 	if err != nil {
@@ -257,7 +259,7 @@ func (t *theatre) lost(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if found == nil {
+		if found == nil && !m.Deleted() {
 			lost++
 		}
 	}

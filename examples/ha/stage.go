@@ -23,17 +23,14 @@ import (
 type stage struct {
 	dir     string
 	address string // of the store
-	events  chan event
 
 	actors []*actor
 	number int
-}
 
-// event is what a candidate has said of itself.
-type event struct {
-	from *actor
-	kind lead.EventKind
-	at   time.Time
+	mu      sync.Mutex
+	leader  *actor // the candidate that has said last that it leads
+	since   time.Time
+	changed chan struct{} // closed when there is another leader
 }
 
 // actor is a candidate in a process of its own, with a connection to the store that can be cut.
@@ -72,7 +69,9 @@ func (s *stage) start(ctx context.Context) (*actor, error) {
 	go func() {
 		defer close(a.ended)
 		for lines := bufio.NewScanner(said); lines.Scan(); {
-			s.events <- event{a, lead.EventKind(lines.Text()), time.Now()}
+			if lead.EventKind(lines.Text()) == lead.Elected {
+				s.leads(a)
+			}
 		}
 		_ = a.process.Wait()
 	}()
@@ -195,14 +194,26 @@ func (l *line) close() {
 	l.setCut(true)
 }
 
-// elected returns when a candidate other than not says that it leads.
+// leads says that a candidate has been elected.
+func (s *stage) leads(a *actor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leader, s.since = a, time.Now()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// elected waits until a candidate other than not leads, and returns since when.
 func (s *stage) elected(ctx context.Context, not *actor) (*actor, time.Time, error) {
 	for {
+		s.mu.Lock()
+		leader, since, changed := s.leader, s.since, s.changed
+		s.mu.Unlock()
+		if leader != nil && leader != not {
+			return leader, since, nil
+		}
 		select {
-		case e := <-s.events:
-			if e.kind == lead.Elected && e.from != not {
-				return e.from, e.at, nil
-			}
+		case <-changed:
 		case <-ctx.Done():
 			return nil, time.Time{}, errors.Join(errors.New("nobody leads"), context.Cause(ctx))
 		}
