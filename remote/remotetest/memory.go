@@ -1,6 +1,7 @@
 package remotetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,16 +21,17 @@ type Memory struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	state   state
-	now     time.Time // of the lease; Advance moves it
-
-	// These are faults. They may be changed at any time through Set.
-	faults Faults
+	now     time.Time  // of the lease; Advance moves it
+	tokens  lead.Token // the last one that was given out, also across restores: none is given out twice
+	faults  Faults
 }
 
 // Faults are what a Memory does wrong. The zero value does nothing wrong.
 type Faults struct {
 	// Away: no call is answered, and Follow breaks. A call waits until its context ends.
 	Away bool
+	// Broken: Follow breaks. Calls are answered.
+	Broken bool
 	// Held: Follow shows nothing, so that Fresh does not return.
 	Held bool
 	// LoseAnswers: writes are made, and answered with an error.
@@ -97,7 +99,7 @@ func (m *Memory) Content(k remote.Key) string {
 	return string(m.state.records[k].Content)
 }
 
-// Save returns a function that restores the records as they are now.
+// Save returns a function that restores the records and the lease as they are now.
 func (m *Memory) Save() (restore func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,9 +148,21 @@ type memoryEngine struct {
 }
 
 var (
-	errAway = errors.New("the database is away")
-	errLost = errors.New("the answer was lost")
+	errAway  = errors.New("the database is away")
+	errLost  = errors.New("the answer was lost")
+	errBroke = errors.New("the connection broke")
 )
+
+// follow returns why Follow breaks, or nil.
+func (f *Faults) follow() error {
+	switch {
+	case f.Away:
+		return errAway
+	case f.Broken:
+		return errBroke
+	}
+	return nil
+}
 
 // answers waits until the database answers, and then holds m.mu. It returns an error without m.mu.
 func (e *memoryEngine) answers(ctx context.Context) error {
@@ -225,11 +239,11 @@ func (m *Memory) holds(t lead.Token) bool { return t == m.state.token && m.now.B
 // Follow implements remote.Engine.
 func (e *memoryEngine) Follow(ctx context.Context, sink remote.Sink) error {
 	e.m.mu.Lock()
-	away := e.m.faults.Away
+	err := e.m.faults.follow()
 	e.life, e.shown = -1, 0
 	e.m.mu.Unlock()
-	if away {
-		return errAway
+	if err != nil {
+		return err
 	}
 	stop := context.AfterFunc(ctx, func() {
 		e.m.mu.Lock()
@@ -239,16 +253,12 @@ func (e *memoryEngine) Follow(ctx context.Context, sink remote.Sink) error {
 	defer stop()
 	for first := true; ; first = false {
 		e.m.mu.Lock()
-		for ctx.Err() == nil && !e.m.faults.Away && (e.m.faults.Held || e.life == e.m.state.life && e.shown == len(e.m.state.log)) {
+		for ctx.Err() == nil && e.m.faults.follow() == nil && (e.m.faults.Held || e.life == e.m.state.life && e.shown == len(e.m.state.log)) {
 			e.m.changed.Wait()
 		}
-		switch {
-		case ctx.Err() != nil:
+		if err := cmp.Or(ctx.Err(), e.m.faults.follow()); err != nil {
 			e.m.mu.Unlock()
-			return ctx.Err()
-		case e.m.faults.Away:
-			e.m.mu.Unlock()
-			return errAway
+			return err
 		}
 		var changes []remote.Record
 		all, at, life, log := e.m.list(""), e.m.state.revision, e.m.state.life, len(e.m.state.log)
@@ -319,8 +329,8 @@ func (l memoryLease) Take(ctx context.Context, id string, ttl time.Duration) (le
 	if m.faults.Full {
 		return 0, remote.ErrFull
 	}
-	m.state.holder, m.state.until = id, m.now.Add(ttl)
-	m.state.token++
+	m.tokens++
+	m.state.holder, m.state.until, m.state.token = id, m.now.Add(ttl), m.tokens
 	if m.faults.LoseAnswers {
 		return 0, errLost
 	}

@@ -72,6 +72,7 @@ var duties = []struct {
 	{"of several swaps of one record one is made", race},
 	{"nothing is done when the context has ended", endedContext},
 	{"follow shows everything, then each change", follows},
+	{"follow begins again after it has ended", followsAgain},
 	{"fresh waits for what peers have stored", fresh},
 	{"a lease has one holder", oneHolder},
 	{"a lease that is given back is free at once", released},
@@ -314,9 +315,13 @@ type view struct {
 	history map[remote.Key][]string // the contents that were shown, in their order
 }
 
+func newView(t *trial) *view {
+	return &view{t: t, changed: make(chan struct{}), records: map[remote.Key]remote.Record{}, history: map[remote.Key][]string{}}
+}
+
 // follow lets an engine show its records to a view until the test ends.
 func (t *trial) follow(e remote.Engine) *view {
-	v := &view{t: t, changed: make(chan struct{}), records: map[remote.Key]remote.Record{}, history: map[remote.Key][]string{}}
+	v := newView(t)
 	ctx, cancel := context.WithCancel(t.ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -424,6 +429,42 @@ func follows(t *trial) {
 		require.True(t, inOrder(v.history[key("0")]), v.history[key("0")])
 		v.mu.Unlock()
 	}
+}
+
+// followsAgain: what has changed while nothing followed the database is shown, ends of records too.
+func followsAgain(t *trial) {
+	writer, e := t.open(), t.open()
+	for _, name := range []string{"stays", "changes", "goes", "comes back"} {
+		t.put(writer, key(name), text("first"))
+	}
+	v, last := newView(t), text("first")
+	for round := range 3 {
+		ctx, end := context.WithCancel(t.ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- e.Follow(ctx, v) }()
+		v.await("all of round "+strconv.Itoa(round), func() bool {
+			_, there := v.records[key("goes")]
+			return there == (round == 0) && v.has(key("stays")) == `"first"` &&
+				v.has(key("changes")) == string(last) && v.has(key("comes back")) == string(last)
+		})
+		require.NoError(t, e.Fresh(t.ctx))
+		end()
+		select {
+		case <-ended:
+		case <-t.ctx.Done():
+			t.Fatal("Follow does not end with its context")
+		}
+		last = text(strconv.Itoa(round + 1))
+		t.put(writer, key("changes"), last)
+		t.put(writer, key("comes back"), nil)
+		t.put(writer, key("comes back"), last)
+		if round == 0 {
+			t.put(writer, key("goes"), nil)
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	require.Zero(t, v.forgot, "no write was lost")
 }
 
 // inOrder reports whether numbers rise.
