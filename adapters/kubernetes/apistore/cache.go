@@ -3,15 +3,13 @@ package apistore
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	clientcache "k8s.io/client-go/tools/cache"
@@ -27,125 +25,70 @@ const (
 	doublings  = 6 // from firstPause to lastPause
 )
 
-// cache has the objects as the server's watch has shown them, and the own writes since. It is a
-// reflector's store: the reflector calls Add, Update, Delete and Replace one at a time, and
-// UpdateResourceVersion after each of them.
+// cache follows the server's watch. It is a reflector's store: the reflector calls Add, Update, Delete and Replace one at
+// a time, and UpdateResourceVersion after each of them.
 type cache[T object.Object[T], R Raw] struct {
+	*store.Follower[T, R]
 	kind   string
 	codec  Codec[T, R]
-	mirror *store.Mirror[T] // serves reads and watches
 	report func(error)
 	// unreadable has the fields that the client left out because it could not read them. It is nil if the
 	// client is not from NewClient.
 	unreadable *losses
-	synced     chan struct{} // closed once all objects were read
-	filled     sync.Once
-
-	mu      sync.Mutex
-	current map[object.Key]R // the raw form of each object in the mirror
-	ahead   map[object.Key]R // own writes that the watch has not shown yet
-	// position is the version up to which the watch has shown everything. It is empty until all
-	// objects were read.
-	position string
 }
 
 func newCache[T object.Object[T], R Raw](kind string, codec Codec[T, R], indexes map[store.Index]func(T) []string, report func(error)) *cache[T, R] {
-	return &cache[T, R]{
-		kind: kind, codec: codec, mirror: store.NewMirror(indexes), report: report, synced: make(chan struct{}),
-		current: map[object.Key]R{}, ahead: map[object.Key]R{},
-	}
+	return &cache[T, R]{Follower: store.NewFollower[T, R](indexes), kind: kind, codec: codec, report: report}
 }
 
-// ready returns once all objects were read, or with the error of ctx.
-func (c *cache[T, R]) ready(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// state returns what the follower is told of an object.
+func state[T object.Object[T], R Raw](raw R, o T) store.State[T, R] {
+	return store.State[T, R]{Key: keyOf(raw), Object: o, UID: string(raw.GetUID()), Order: order(raw.GetResourceVersion()), Raw: raw}
+}
+
+// ended returns what the follower is told of an object that has ended at an order, or at zero, if that is not known.
+func ended[T object.Object[T], R Raw](raw R, at uint64) store.State[T, R] {
+	return store.State[T, R]{Key: keyOf(raw), UID: string(raw.GetUID()), Order: at}
+}
+
+// order returns a resource version as a number, which is higher for later versions, or zero if it is none.
+func order(version string) uint64 {
+	n, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0 // n is not, if the version has too many digits
 	}
-	select {
-	case <-c.synced:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return n
 }
 
 func (c *cache[T, R]) raw(k object.Key) (R, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	raw, found := c.current[k]
-	return raw, found
+	s, found := c.State(k)
+	return s.Raw, found
 }
 
 // at returns an object if the cache has it at that version.
-func (c *cache[T, R]) at(k object.Key, version string) (R, bool) {
-	raw, found := c.raw(k)
-	return raw, found && raw.GetResourceVersion() == version
+func (c *cache[T, R]) at(k object.Key, version string) (store.State[T, R], bool) {
+	s, found := c.State(k)
+	return s, found && s.Raw.GetResourceVersion() == version
 }
 
-// wrote puts the answer to an own write into the cache, before the watch shows it, so that a writer
-// never reads the state before its write. It ignores answers before all objects were read, and those
-// that the cache is ahead of already.
+// wrote puts the answer to an own write into the cache, before the watch shows it.
 func (c *cache[T, R]) wrote(raw R, o T) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k := keyOf(raw)
-	known, found := c.current[k]
-	switch {
-	case gone(raw):
-		if found && known.GetUID() == raw.GetUID() {
-			c.ahead[k] = raw
-			delete(c.current, k)
-			c.mirror.Drop(k)
-		}
-	case c.endedByOwnWrite(raw):
-	case c.position == "" || !newer(raw.GetResourceVersion(), c.position):
-	case found && !newer(raw.GetResourceVersion(), known.GetResourceVersion()):
-	default:
-		c.current[k], c.ahead[k] = raw, raw
-		c.mirror.Put(o)
+	if gone(raw) {
+		c.Wrote(ended[T](raw, 0)) // the answer's version is that of the state before
+		return
 	}
+	c.Wrote(state(raw, o))
 }
 
 // gone reports whether the answer to a write says that the write ended the object: it was being
-// deleted, and its last finalizer was removed. The answer's version is that of the state before.
+// deleted, and its last finalizer was removed.
 func gone(raw metav1.Object) bool {
 	grace := raw.GetDeletionGracePeriodSeconds()
 	return raw.GetDeletionTimestamp() != nil && len(raw.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
 
-// endedByOwnWrite reports whether an own write has ended an object. The caller holds c.mu.
-func (c *cache[T, R]) endedByOwnWrite(raw R) bool {
-	last, found := c.ahead[keyOf(raw)]
-	return found && ended(last, raw)
-}
-
-// newer reports whether version a is later than b. If it can't tell, it returns false.
-func newer(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order > 0
-}
-
-// isAheadOf reports whether the cache has a later state of an object than raw, which the watch
-// delivers. If not, it forgets the own write. The caller holds c.mu.
-func (c *cache[T, R]) isAheadOf(raw R) bool {
-	k := keyOf(raw)
-	last, found := c.ahead[k]
-	if found && (newer(last.GetResourceVersion(), raw.GetResourceVersion()) || ended(last, raw)) {
-		return true
-	}
-	delete(c.ahead, k)
-	return false
-}
-
-// ended reports whether the own write with the answer last has ended the object raw.
-func ended(last, raw metav1.Object) bool { return gone(last) && last.GetUID() == raw.GetUID() }
-
-// UpdateResourceVersion implements the reflector's store: the watch has reached this version.
-func (c *cache[T, R]) UpdateResourceVersion(version string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.position = version
-}
+// UpdateResourceVersion implements the reflector's store.
+func (c *cache[T, R]) UpdateResourceVersion(string) {}
 
 // Add implements the reflector's store.
 func (c *cache[T, R]) Add(obj any) error { return c.Update(obj) }
@@ -156,13 +99,7 @@ func (c *cache[T, R]) Update(obj any) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.position = raw.GetResourceVersion()
-	if !c.isAheadOf(raw) {
-		c.current[keyOf(raw)] = raw
-		c.mirror.Put(o)
-	}
-	c.mu.Unlock()
+	c.Show(state(raw, o))
 	c.reportAll(problems)
 	return nil
 }
@@ -173,24 +110,14 @@ func (c *cache[T, R]) Delete(obj any) error {
 	if !ok {
 		return fmt.Errorf("the watch delivers a %T", obj)
 	}
-	k := keyOf(raw)
 	c.unreadable.forget(raw.GetUID())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.position = raw.GetResourceVersion()
-	if last, found := c.ahead[k]; found && last.GetUID() == raw.GetUID() {
-		delete(c.ahead, k) // nothing comes after the end of an object, so an own write to it no longer counts
-	}
-	if !c.isAheadOf(raw) {
-		delete(c.current, k)
-		c.mirror.Drop(k)
-	}
+	c.Show(ended[T](raw, order(raw.GetResourceVersion())))
 	return nil
 }
 
-// Replace implements the reflector's store. An own write that the list does not know of yet stays.
+// Replace implements the reflector's store. It hides that of the follower.
 func (c *cache[T, R]) Replace(list []any, version string) error {
-	objects, current := make([]T, 0, len(list)), make(map[object.Key]R, len(list))
+	all := make([]store.State[T, R], 0, len(list))
 	var problems []*object.FieldError
 	for _, item := range list {
 		raw, o, found, err := c.read(item)
@@ -198,37 +125,11 @@ func (c *cache[T, R]) Replace(list []any, version string) error {
 			return err
 		}
 		problems = append(problems, found...)
-		current[keyOf(raw)] = raw
-		objects = append(objects, o)
+		all = append(all, state(raw, o))
 	}
-	c.replace(objects, current, version)
+	c.Follower.Replace(all, order(version))
 	c.reportAll(problems)
 	return nil
-}
-
-func (c *cache[T, R]) replace(objects []T, current map[object.Key]R, version string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	// An own write is forgotten if the list shows it: the end of an object if the object is not
-	// listed, any other write if the list is not older.
-	for k, raw := range c.ahead {
-		listed, found := current[k]
-		endedButListed := found && ended(raw, listed)
-		if !endedButListed && (gone(raw) || !newer(raw.GetResourceVersion(), version)) {
-			delete(c.ahead, k)
-			continue
-		}
-		objects = slices.DeleteFunc(objects, func(listed T) bool { return listed.ObjectMeta().Key == k })
-		if delete(current, k); gone(raw) {
-			continue
-		}
-		o, _ := c.codec.Read(raw)
-		current[k] = raw
-		objects = append(objects, o)
-	}
-	c.current, c.position = current, version
-	c.mirror.Replace(objects)
-	c.filled.Do(func() { close(c.synced) })
 }
 
 // Resync implements the reflector's store.
@@ -255,7 +156,7 @@ func (c *cache[T, R]) read(item any) (R, T, []*object.FieldError, error) {
 	return raw, o, problems, nil
 }
 
-// reportAll reports problems. The caller must not hold c.mu, because Report may read the cache.
+// reportAll reports problems.
 func (c *cache[T, R]) reportAll(problems []*object.FieldError) {
 	for _, problem := range problems {
 		c.report(problem)

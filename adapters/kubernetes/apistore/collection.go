@@ -92,30 +92,18 @@ func New[T object.Object[T], R Raw](o Options[T, R]) (*Collection[T, R], error) 
 
 // Get implements store.Reader.
 func (c *Collection[T, R]) Get(ctx context.Context, k object.Key) (T, error) {
-	var none T
-	if err := c.cache.ready(ctx); err != nil {
-		return none, err
-	}
-	return c.cache.mirror.Get(ctx, k)
+	return c.cache.Get(ctx, k)
 }
 
 // List implements store.Reader.
 func (c *Collection[T, R]) List(ctx context.Context, q store.Query) ([]T, error) {
-	if err := c.cache.ready(ctx); err != nil {
-		return nil, err
-	}
-	return c.cache.mirror.List(ctx, q)
+	return c.cache.List(ctx, q)
 }
 
 // Watch implements store.Collection. It never yields an error: while the server
 // can't be reached it delivers nothing.
 func (c *Collection[T, R]) Watch(ctx context.Context) iter.Seq2[store.Change[T], error] {
-	return func(yield func(store.Change[T], error) bool) {
-		if c.cache.ready(ctx) != nil {
-			return
-		}
-		c.cache.mirror.Watch(ctx)(yield)
-	}
+	return c.cache.Watch(ctx)
 }
 
 // Raw returns the object of that key as the server sent it last, from the cache. It is shared and
@@ -125,7 +113,7 @@ func (c *Collection[T, R]) Raw(k object.Key) (R, bool) { return c.cache.raw(k) }
 // Synced reports whether all objects were read once.
 func (c *Collection[T, R]) Synced() bool {
 	select {
-	case <-c.cache.synced:
+	case <-c.cache.Synced():
 		return true
 	default:
 		return false
@@ -218,10 +206,8 @@ func (l *live[T, R]) ask(ctx context.Context, o metav1.ListOptions) ([]T, error)
 
 // cachedOrRead is read, but returns the cache's object if that has the same version.
 func (c *Collection[T, R]) cachedOrRead(raw R) T {
-	if seen, found := c.cache.at(keyOf(raw), raw.GetResourceVersion()); found && seen.GetUID() == raw.GetUID() {
-		if o, err := c.cache.mirror.Get(context.Background(), keyOf(raw)); err == nil && o.ObjectMeta().Version == raw.GetResourceVersion() {
-			return o
-		}
+	if seen, found := c.cache.at(keyOf(raw), raw.GetResourceVersion()); found && seen.Raw.GetUID() == raw.GetUID() {
+		return seen.Object
 	}
 	return c.read(raw)
 }

@@ -79,7 +79,7 @@ func TestGoneStaysGone(t *testing.T) {
 				require.NoError(t, deliver(cache))
 			}
 			raw, found := cache.raw(key)
-			shown, err := cache.mirror.Get(t.Context(), key)
+			shown, err := cache.Get(t.Context(), key)
 			require.Equal(t, c.uid != "", found)
 			require.Equal(t, found, err == nil)
 			if found {

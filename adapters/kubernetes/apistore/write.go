@@ -46,6 +46,7 @@ func (c *Collection[T, R]) Create(ctx context.Context, o T) (T, error) {
 	if err != nil {
 		return none, about("create", k, &refused{store.ErrInvalid, err})
 	}
+	defer c.cache.Writing(k)()
 	made, err := c.client.create(ctx, raw)
 	if err != nil {
 		return none, about("create", k, Translate(err))
@@ -85,6 +86,7 @@ func (c *Collection[T, R]) update(ctx context.Context, verb string, o T, steps .
 	if meta.Name != "" && meta.Version == "" {
 		return none, about(verb, meta.Key, errVersion)
 	}
+	defer c.cache.Writing(meta.Key)()
 	stored, err := c.base(ctx, meta)
 	if err == nil {
 		o, err = c.write(ctx, stored, o, steps)
@@ -169,8 +171,8 @@ func (c *Collection[T, R]) base(ctx context.Context, m *object.Meta) (R, error) 
 	if err := c.checkKey(m.Key); err != nil {
 		return none, err
 	}
-	if raw, found := c.cache.at(m.Key, m.Version); found && (m.UID == "" || string(raw.GetUID()) == m.UID) {
-		return raw, nil
+	if known, found := c.cache.at(m.Key, m.Version); found && (m.UID == "" || known.UID == m.UID) {
+		return known.Raw, nil
 	}
 	raw, err := c.client.get(ctx, m.Key)
 	if err != nil {
