@@ -251,7 +251,12 @@ func TestRunEndsWhenTheStoreFencesIt(t *testing.T) {
 				d.waitFor(time.Hour, func() bool { return d.available("web") == 2 }, "it works until then")
 				fenced.Store(true)
 				d.class("more", 2)
-				err := <-ended
+				var err error
+				select {
+				case err = <-ended:
+				case <-time.After(time.Hour):
+					require.Fail(t, "Run goes on")
+				}
 				require.ErrorIs(t, err, store.ErrFenced)
 				require.ErrorContains(t, err, "the manager may not act any more: ")
 				require.Equal(t, 2, d.provider.Count())
